@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.errors import GraphError
+from discreet.graph.clean import (
+    UNLABELLED,
+    Features,
+    clean_endpoints,
+    clean_features,
+    clean_ids,
+    clean_labels,
+    clean_mask,
+    is_frozen,
+    rows_by_receiver,
+    settle_direction,
+)
 
-Features = np.ndarray | sp.csr_array
 MASKS = ("train", "val", "test")
-UNLABELLED = -1
+
+
+class NamedSplit(NamedTuple):
+    """A split that came with the data: 0 for a node outside it, then 1, 2, 3 for train, val, test."""
+
+    name: str
+    part: npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,10 @@ class Graph:
         The caller's own names of the nodes, if any; row order.
     class_names
         The caller's own names of the classes, if any.
+    named_splits
+        Published splits that came with the data, for ``discreet.split`` to choose from.
+
+    Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -76,18 +97,50 @@ class Graph:
     test_mask: npt.NDArray[np.bool_] | None = None
     node_ids: npt.NDArray[Any] | None = None
     class_names: tuple[str, ...] | None = None
+    named_splits: tuple[NamedSplit, ...] = ()
     name: str = "graph"
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         """Validate what did not come through a method of this class, and freeze every array."""
         if not self._checked:
+            self._clean_arrays()
             _check_edges(self)
-            _check_nodes(self)
+        self._clean_rest()
+        _check_nodes(self)
         _check_masks(self)
         object.__setattr__(self, "_checked", False)  # a later dataclasses.replace checks again
-        for array in _arrays_of(self):
-            array.flags.writeable = False
+        _freeze(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Freeze again after unpickling or copying, which gives writeable arrays."""
+        self.__dict__.update(state)
+        _freeze(self)
+
+    def _clean_arrays(self) -> None:
+        """Bring what the plain constructor was given into this class's types, in memory of its own."""
+        features = clean_features(self.features)
+        cleaned = {
+            "features": features,
+            "labels": clean_labels(self.labels, features.shape[0]),
+            "indptr": _whole_numbers(self.indptr, "indptr"),
+            "indices": _whole_numbers(self.indices, "indices"),
+        }
+        for name, value in cleaned.items():
+            object.__setattr__(self, name, value)
+
+    def _clean_rest(self) -> None:
+        n = self.features.shape[0]
+        for name in MASKS:
+            given = getattr(self, f"{name}_mask")
+            if given is not None:
+                object.__setattr__(self, f"{name}_mask", clean_mask(given, n, name))
+        if self.node_ids is not None:
+            object.__setattr__(self, "node_ids", clean_ids(self.node_ids, n))
+        if self.class_names is not None:
+            object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
+        splits = tuple(NamedSplit(str(name), _as_part(part)) for name, part in self.named_splits)
+        object.__setattr__(self, "named_splits", splits)
 
     # ---------------------------------------------------------------- building
 
@@ -113,21 +166,19 @@ class Graph:
         """
         features = clean_features(features)
         num_nodes = features.shape[0]
-        source, target = _clean_endpoints(sources, targets, num_nodes)
-        source, target, directed = _settle_direction(source, target, num_nodes, directed)
-        indptr, indices = _rows_by_receiver(source, target, num_nodes)
+        source, target = clean_endpoints(sources, targets, num_nodes)
+        source, target, directed = settle_direction(source, target, num_nodes, directed)
+        indptr, indices = rows_by_receiver(source, target, num_nodes)
         label = clean_labels(labels, num_nodes)
         if num_classes is None:
             num_classes = int(label.max(initial=-1)) + 1
-        graph = cls(indptr, indices, features, label, int(num_classes), directed, _checked=True, **rest)
-        _check_nodes(graph)
-        return graph
+        return cls(indptr, indices, features, label, int(num_classes), directed, _checked=True, **rest)
 
     def with_edges(self, sources: npt.ArrayLike, targets: npt.ArrayLike) -> Graph:
         """The same nodes under other edges, directed or undirected as before."""
-        source, target = _clean_endpoints(sources, targets, self.num_nodes)
-        source, target, _ = _settle_direction(source, target, self.num_nodes, self.directed)
-        indptr, indices = _rows_by_receiver(source, target, self.num_nodes)
+        source, target = clean_endpoints(sources, targets, self.num_nodes)
+        source, target, _ = settle_direction(source, target, self.num_nodes, self.directed)
+        indptr, indices = rows_by_receiver(source, target, self.num_nodes)
         return self._derive(indptr=indptr, indices=indices)
 
     def with_features(self, features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Graph:
@@ -139,26 +190,28 @@ class Graph:
 
     def with_labels(self, labels: npt.ArrayLike) -> Graph:
         """The same graph with other labels; the number of classes stays."""
-        graph = self._derive(labels=clean_labels(labels, self.num_nodes))
-        _check_nodes(graph)
-        return graph
+        return self._derive(labels=clean_labels(labels, self.num_nodes))
 
-    def with_masks(
-        self, train: npt.ArrayLike | None, val: npt.ArrayLike | None, test: npt.ArrayLike | None
-    ) -> Graph:
+    def with_masks(self, train: npt.ArrayLike | None, val: npt.ArrayLike | None, test: npt.ArrayLike | None) -> Graph:
         """The same graph under another split: boolean masks, or arrays of node indices."""
         masks = {
-            f"{name}_mask": None if given is None else _as_mask(given, self.num_nodes, name)
+            f"{name}_mask": None if given is None else clean_mask(given, self.num_nodes, name)
             for name, given in zip(MASKS, (train, val, test), strict=True)
         }
         return self._derive(**masks)
 
     def to_undirected(self) -> Graph:
-        """Every edge with its reverse."""
+        """Every edge with its reverse; an undirected graph is returned as it is."""
+        if not self.directed:
+            return self
         source, target = self.edges()
-        source, target, _ = _settle_direction(source, target, self.num_nodes, directed=False)
-        indptr, indices = _rows_by_receiver(source, target, self.num_nodes)
+        source, target, _ = settle_direction(source, target, self.num_nodes, directed=False)
+        indptr, indices = rows_by_receiver(source, target, self.num_nodes)
         return self._derive(indptr=indptr, indices=indices, directed=False)
+
+    def as_directed(self) -> Graph:
+        """The same entries, each standing by itself."""
+        return self if self.directed else self._derive(directed=True)
 
     def _derive(self, **changes: Any) -> Graph:
         """Replace fields whose validity the caller has established."""
@@ -194,10 +247,12 @@ class Graph:
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
-        """Unit-weight CSR matrix with ``A[v, u] = 1`` for an edge ``u → v``: ``A @ X`` sums what v receives."""
+        """Unit-weight CSR with ``A[v, u] = 1`` for an edge ``u → v``: ``A @ X`` sums what v receives."""
         ones = np.ones(self.num_entries, dtype=np.float32)
         matrix = sp.csr_array((ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
         matrix.has_sorted_indices = True
+        for array in (matrix.data, matrix.indices, matrix.indptr):
+            array.flags.writeable = False
         return matrix
 
     def edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -212,6 +267,14 @@ class Graph:
     def out_degree(self) -> npt.NDArray[np.int64]:
         """How many nodes each node's data reaches in one hop."""
         return np.bincount(self.indices, minlength=self.num_nodes)
+
+    def named_split(self, name: str) -> tuple[npt.NDArray[np.bool_], ...]:
+        """The (train, val, test) masks of a split that came with the data."""
+        for known, part in self.named_splits:
+            if known == name:
+                return tuple(part == place for place in (1, 2, 3))
+        known_names = ", ".join(split.name for split in self.named_splits) or "none"
+        raise GraphError(f"the graph {self.name!r} has no split named {name!r} (it came with: {known_names})")
 
     def mask(self, name: str) -> npt.NDArray[np.bool_]:
         """The mask of that name (``train``, ``val``, ``test``); an error where the graph has no split."""
@@ -232,107 +295,20 @@ class Graph:
         )
 
 
-# -------------------------------------------------------------------- settling what comes in
-
-
-def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Features:
-    """A finite float32 matrix: CSR stays sparse, anything else becomes a dense array of its own."""
-    if sp.issparse(features):
-        matrix = sp.csr_array(features, dtype=np.float32, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        _check_finite(matrix.data, lambda at: int(np.searchsorted(matrix.indptr, at, side="right") - 1))
-        return matrix
-    dense = np.array(features, dtype=np.float32, order="C")
-    if dense.ndim != 2:
-        raise GraphError(f"features must be a matrix with one row a node, not an array of shape {dense.shape}")
-    _check_finite(dense, lambda at: int(at // max(1, dense.shape[1])))
-    return dense
-
-
-def clean_labels(labels: npt.ArrayLike | None, num_nodes: int) -> npt.NDArray[np.int64]:
-    """Integer labels with -1 for unlabelled; missing labels altogether mean none is known."""
-    if labels is None:
-        return np.full(num_nodes, UNLABELLED, dtype=np.int64)
-    given = np.asarray(labels)
-    if given.shape != (num_nodes,):
-        raise GraphError(f"labels have shape {given.shape}, but the graph has {num_nodes} nodes")
-    if given.dtype.kind == "f":
-        given = np.where(np.isnan(given), UNLABELLED, given)
-        if not np.array_equal(given, np.round(given)):
-            raise GraphError("labels must be whole numbers from 0, or -1 for an unlabelled node")
-    if given.dtype.kind not in "iufb":
-        raise GraphError(f"labels must be whole numbers from 0, not {given.dtype}; map class names to ids first")
-    return given.astype(np.int64)
-
-
-def _check_finite(values: np.ndarray, row_of: Any) -> None:
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = row_of(int(np.flatnonzero(bad.ravel())[0]))
-        raise GraphError(
-            f"features hold {int(bad.sum())} values that are NaN or infinite (first in row {row}); "
-            "fill or drop them before training"
-        )
-
-
-def _clean_endpoints(
-    sources: npt.ArrayLike, targets: npt.ArrayLike, num_nodes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    source, target = np.asarray(sources), np.asarray(targets)
-    if source.shape != target.shape or source.ndim != 1:
-        raise GraphError(
-            f"edges need two endpoint arrays of one length, not shapes {source.shape} and {target.shape}"
-        )
-    for array in (source, target):
-        if array.size and array.dtype.kind not in "iu":
-            raise GraphError(f"edge endpoints must be whole numbers, not {array.dtype}")
-    source, target = source.astype(np.int64), target.astype(np.int64)
-    for array in (source, target):
-        outside = (array < 0) | (array >= num_nodes)
-        if outside.any():
-            raise GraphError(
-                f"an edge names node {int(array[outside][0])}, but nodes run from 0 to {num_nodes - 1} "
-                f"({int(outside.sum())} such endpoints)"
-            )
-    proper = source != target
-    return source[proper], target[proper]
-
-
-def _settle_direction(
-    source: npt.NDArray[np.int64], target: npt.NDArray[np.int64], num_nodes: int, directed: bool | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]:
-    forward = np.unique(target * num_nodes + source)
-    backward = np.unique(source * num_nodes + target)
-    if directed is None:
-        directed = not np.array_equal(forward, backward)
-    keys = forward if directed else np.union1d(forward, backward)
-    return keys % max(num_nodes, 1), keys // max(num_nodes, 1), directed
-
-
-def _rows_by_receiver(
-    source: npt.NDArray[np.int64], target: npt.NDArray[np.int64], num_nodes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """CSR arrays of edges that are already unique and sorted by (target, source)."""
-    indptr = np.zeros(num_nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(target, minlength=num_nodes), out=indptr[1:])
-    return indptr, source
-
-
-def _as_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> npt.NDArray[np.bool_]:
-    array = np.asarray(given)
-    if array.dtype == np.bool_:
-        if array.shape != (num_nodes,):
-            raise GraphError(f"the {name} mask has shape {array.shape}, but the graph has {num_nodes} nodes")
-        return array.copy()
-    if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= num_nodes):
-        raise GraphError(f"the {name} set must be a boolean mask or node indices from 0 to {num_nodes - 1}")
-    mask = np.zeros(num_nodes, dtype=np.bool_)
-    mask[array.astype(np.int64)] = True
-    return mask
-
-
 # -------------------------------------------------------------------- checking
+
+
+def _whole_numbers(given: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise GraphError(f"{name} must be a flat array of whole numbers, not {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def _as_part(given: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    if is_frozen(given) and np.asarray(given).dtype == np.int8:
+        return np.asarray(given)
+    return np.array(given, dtype=np.int8)
 
 
 def _check_edges(graph: Graph) -> None:
@@ -340,14 +316,12 @@ def _check_edges(graph: Graph) -> None:
     indptr, indices = graph.indptr, graph.indices
     if indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
         raise GraphError(f"indptr must rise from 0 to {len(indices)} in {n + 1} entries, one row a node")
-    source, target = _clean_endpoints(
-        indices, np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr)), num_nodes=n
-    )
+    source, target = clean_endpoints(indices, np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr)), num_nodes=n)
     keys = target * n + source
     if len(keys) != len(indices) or (np.diff(keys) <= 0).any():
         raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
     if not graph.directed and not np.array_equal(keys, np.unique(source * n + target)):
-        raise GraphError("directed=False, but some edge lacks its reverse: use Graph.from_edges(directed=False)")
+        raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
 
 
 def _check_nodes(graph: Graph) -> None:
@@ -360,8 +334,6 @@ def _check_nodes(graph: Graph) -> None:
     if low < UNLABELLED or high >= graph.num_classes:
         bad = low if low < UNLABELLED else high
         raise GraphError(f"label {bad} is out of range: classes run from 0 to {graph.num_classes - 1}, -1 is none")
-    if graph.node_ids is not None and len(graph.node_ids) != n:
-        raise GraphError(f"there are {len(graph.node_ids)} node ids for {n} nodes")
     if graph.class_names is not None and len(graph.class_names) != graph.num_classes:
         raise GraphError(f"there are {len(graph.class_names)} class names for {graph.num_classes} classes")
 
@@ -372,15 +344,29 @@ def _check_masks(graph: Graph) -> None:
         mask = getattr(graph, f"{name}_mask")
         if mask is None:
             continue
-        if mask.shape != (graph.num_nodes,) or mask.dtype != np.bool_:
-            raise GraphError(f"the {name} mask must hold one boolean a node")
         if (mask & seen).any():
             raise GraphError(f"the {name} mask shares {int((mask & seen).sum())} nodes with another mask")
         seen |= mask
+    for name, part in graph.named_splits:
+        if part.shape != (graph.num_nodes,) or part.min() < 0 or part.max() > len(MASKS):
+            raise GraphError(f"the split {name!r} must hold 0, 1, 2 or 3 for each of {graph.num_nodes} nodes")
+
+
+def _freeze(graph: Graph) -> None:
+    for array in _arrays_of(graph):
+        array.flags.writeable = False
 
 
 def _arrays_of(graph: Graph) -> Sequence[np.ndarray]:
     features = graph.features
     stored = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
     optional = [graph.train_mask, graph.val_mask, graph.test_mask, graph.node_ids]
-    return [graph.indptr, graph.indices, graph.labels, *stored, *(a for a in optional if a is not None)]
+    parts = [part for _, part in graph.named_splits]
+    return [
+        graph.indptr,
+        graph.indices,
+        graph.labels,
+        *stored,
+        *(a for a in optional if a is not None),
+        *parts,
+    ]

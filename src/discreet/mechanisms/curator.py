@@ -1,0 +1,101 @@
+"""The curator: the only holder of noise. It executes a plan, stage by stage, and writes the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting.dp_event import DpEvent
+
+from discreet.errors import PlanViolationError
+from discreet.mechanisms import gaussian
+from discreet.mechanisms.noise import NoiseSource
+from discreet.privacy import events
+from discreet.privacy.plan import Plan, Stage
+
+Array = npt.NDArray[Any]
+Mechanism = Callable[[Array, Stage, np.random.Generator], Array]
+PublicState = Callable[[], Mapping[str, Array]]
+
+MECHANISMS: dict[str, Mechanism] = {"gaussian": gaussian.release}
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One run of one stage."""
+
+    stage: str
+    run: int
+    event: DpEvent
+
+
+class Curator:
+    """Answers the queries of a plan, in its order, each as often as planned, and nothing else.
+
+    Guarantee: what it has handed out is described by :attr:`ledger`; at :meth:`finish` the ledger equals
+    the plan. A stage out of order, run too often, or of another shape is refused before any noise is drawn.
+    """
+
+    def __init__(self, plan: Plan, noise: NoiseSource) -> None:
+        """Hold the plan and the noise; nothing is drawn yet."""
+        self.plan = plan
+        self._noise = noise
+        self._pending = [(stage, run) for stage in plan.stages for run in range(stage.runs)]
+        self._next = 0
+        self._public_state: PublicState = dict
+        self.ledger: list[LedgerEntry] = []
+
+    @property
+    def noise_description(self) -> str:
+        """Where the noise came from, for the certificate."""
+        return self._noise.describe()
+
+    @property
+    def for_release(self) -> bool:
+        """Whether the noise was drawn from fresh entropy."""
+        return self._noise.secure
+
+    def watch(self, public_state: PublicState) -> None:
+        """Tell auditors how to read the method's public state at a stage's entry; costs nothing here."""
+        self._public_state = public_state
+
+    def measure(self, name: str, value: Array) -> Array:
+        """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says."""
+        stage, run = self._admit(name)
+        answer = self._answer(stage, run, self._checked(stage, value))
+        self.ledger.append(LedgerEntry(stage.name, run, stage.event))
+        self._next += 1
+        return answer
+
+    def finish(self) -> None:
+        """Check that every stage ran: a ledger shorter than its plan is a bug in the method."""
+        if self._next < len(self._pending):
+            raise PlanViolationError(f"stage {self._pending[self._next][0].name!r} of the plan never ran")
+
+    def spent_event(self) -> DpEvent:
+        """What actually ran, as one event."""
+        return events.compose(entry.event for entry in self.ledger)
+
+    def _admit(self, name: str) -> tuple[Stage, int]:
+        if self._next >= len(self._pending):
+            raise PlanViolationError(f"stage {name!r} was asked for, but the plan has run out")
+        stage, run = self._pending[self._next]
+        if stage.name != name:
+            raise PlanViolationError(f"stage {name!r} was asked for, but {stage.name!r} is next in the plan")
+        return stage, run
+
+    @staticmethod
+    def _checked(stage: Stage, value: Array) -> Array:
+        array = np.asarray(value)
+        if array.shape != stage.shape:
+            raise PlanViolationError(f"stage {stage.name!r} has shape {stage.shape} in the plan, not {array.shape}")
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise PlanViolationError(f"stage {stage.name!r} got values that are not finite numbers")
+        return array
+
+    def _answer(self, stage: Stage, run: int, value: Array) -> Array:
+        """Draw the noise; auditors override this to record or to replay."""
+        return MECHANISMS[stage.mechanism](value, stage, self._noise.stream(stage.name, run))

@@ -1,0 +1,225 @@
+"""ε from events, three ways: exact for Gaussians, privacy loss distributions, and Rényi divergences.
+
+Each accountant takes a composed event and a δ and returns an upper bound on ε, or None where it does not
+know an event. dp_accounting does the numerical work, always on Δ-normalised events, one leaf at a time:
+its own composition drops the count of randomised response, and its two accountants disagree on what
+"replace one" doubles, so neither its counting nor its relations are used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting import NeighboringRelation
+from dp_accounting.dp_event import DpEvent
+from dp_accounting.pld import privacy_loss_distribution as pld
+from dp_accounting.rdp import rdp_privacy_accountant as rdp
+
+from discreet.errors import PrivacyError
+from discreet.privacy import events
+from discreet.privacy.gaussian import gaussian_epsilon
+
+FloatArray = npt.NDArray[np.float64]
+PLD_INTERVAL = 1e-4
+RDP_ORDERS: FloatArray = np.concatenate([1 + np.arange(1, 100) / 10, np.arange(11, 64), [128, 256, 512, 1024]]).astype(
+    np.float64
+)
+
+PldBuilder = Callable[[Any, int], pld.PrivacyLossDistribution]
+RdpBuilder = Callable[[Any], FloatArray]
+
+
+def spend(event: DpEvent, delta: float) -> dict[str, float]:
+    """ε at this δ under every accountant that knows the whole event."""
+    found = {name: account(event, delta) for name, account in ACCOUNTANTS.items()}
+    return {name: epsilon for name, epsilon in found.items() if epsilon is not None}
+
+
+def epsilon_of(event: DpEvent, delta: float) -> float:
+    """The certified ε: the smallest bound that any accountant proves."""
+    bounds = spend(event, delta)
+    if not bounds:
+        kinds = sorted({type(leaf).__name__ for leaf, _ in events.leaves(event)})
+        raise PrivacyError(f"no accountant knows this combination of events: {', '.join(kinds)}")
+    return min(bounds.values())
+
+
+# -------------------------------------------------------------------- exact
+
+
+def exact_epsilon(event: DpEvent, delta: float) -> float | None:
+    """Closed form where every leaf is a Gaussian: k of them compose to one with μ² = Σ 1/σ²."""
+    mu_squared = 0.0
+    for leaf, count in events.leaves(event):
+        if isinstance(leaf, events.NonPrivateDpEvent):
+            return math.inf
+        if not isinstance(leaf, events.GaussianDpEvent):
+            return None
+        if leaf.noise_multiplier == 0:
+            return math.inf
+        mu_squared += count / leaf.noise_multiplier**2
+    return gaussian_epsilon(math.sqrt(mu_squared), delta)
+
+
+# -------------------------------------------------------------------- privacy loss distributions
+
+
+def pld_epsilon(event: DpEvent, delta: float) -> float | None:
+    """Numerical composition of pessimistic privacy loss distributions."""
+    total = pld.identity(value_discretization_interval=PLD_INTERVAL)
+    for leaf, count in events.leaves(event):
+        if _is_free_of_noise(leaf):
+            return math.inf
+        builder = _PLD.get(type(leaf))
+        if builder is None or not _pld_knows(leaf):
+            return None
+        total = total.compose(builder(leaf, count))
+    return float(total.get_epsilon_for_delta(delta))
+
+
+def _pld_gaussian(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    return pld.from_gaussian_mechanism(
+        event.noise_multiplier / math.sqrt(count), value_discretization_interval=PLD_INTERVAL
+    )
+
+
+def _pld_laplace(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    one = pld.from_laplace_mechanism(event.noise_multiplier, value_discretization_interval=PLD_INTERVAL)
+    return one.self_compose(count)
+
+
+def _pld_poisson(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    one = pld.from_gaussian_mechanism(
+        event.event.noise_multiplier,
+        value_discretization_interval=PLD_INTERVAL,
+        sampling_prob=event.sampling_probability,
+    )
+    return one.self_compose(count)
+
+
+def _pld_randomized_response(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    one = pld.from_randomized_response(
+        event.noise_parameter,
+        event.num_buckets,
+        value_discretization_interval=PLD_INTERVAL,
+        neighboring_relation=NeighboringRelation.REPLACE_SPECIAL,
+    )
+    return one.self_compose(count)
+
+
+def _pld_approximate(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    # dp_accounting rounds the two atoms of this distribution to its grid pessimistically.
+    one = pld.from_privacy_parameters(
+        pld.common.DifferentialPrivacyParameters(event.epsilon, event.delta),
+        value_discretization_interval=PLD_INTERVAL,
+    )
+    return one.self_compose(count)
+
+
+_PLD: dict[type[DpEvent], PldBuilder] = {
+    events.GaussianDpEvent: _pld_gaussian,
+    events.LaplaceDpEvent: _pld_laplace,
+    events.PoissonSampledDpEvent: _pld_poisson,
+    events.RandomizedResponseDpEvent: _pld_randomized_response,
+    events.ApproximateDpEvent: _pld_approximate,
+}
+
+
+def _pld_knows(leaf: DpEvent) -> bool:
+    return not isinstance(leaf, events.PoissonSampledDpEvent) or isinstance(leaf.event, events.GaussianDpEvent)
+
+
+# -------------------------------------------------------------------- Rényi
+
+
+def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
+    """Rényi composition; the δ of black boxes is set aside before the conversion."""
+    total = np.zeros_like(RDP_ORDERS)
+    aside = 0.0
+    for leaf, count in events.leaves(event):
+        if _is_free_of_noise(leaf):
+            return math.inf
+        if isinstance(leaf, events.ApproximateDpEvent):
+            aside += count * leaf.delta
+        curve = _rdp_curve(leaf)
+        if curve is None:
+            return None
+        total = total + count * curve
+    if aside >= delta:
+        return math.inf
+    if not total.any():
+        return 0.0
+    epsilon, _ = rdp.compute_epsilon(RDP_ORDERS, total, delta - aside)
+    return float(epsilon)
+
+
+def _rdp_curve(leaf: DpEvent) -> FloatArray | None:
+    if type(leaf) in _RDP:
+        return _RDP[type(leaf)](leaf)
+    return _rdp_by_dp_accounting(leaf)
+
+
+def _rdp_pure(epsilon: float) -> FloatArray:
+    """Rényi divergence of a pure ε mechanism: that of randomised response with two outcomes (Mironov 2017)."""
+    log_p, log_q = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    a = RDP_ORDERS
+    one, two = a * log_p + (1 - a) * log_q, a * log_q + (1 - a) * log_p
+    return np.minimum(np.logaddexp(one, two) / (a - 1), epsilon)
+
+
+def _rdp_randomized_response(event: Any) -> FloatArray:
+    """Keep with probability 1 − p(b − 1)/b against each other bucket with p/b."""
+    keep = 1 - event.noise_parameter * (event.num_buckets - 1) / event.num_buckets
+    other = event.noise_parameter / event.num_buckets
+    return _rdp_pure(math.log(keep / other))
+
+
+def _rdp_by_dp_accounting(leaf: DpEvent) -> FloatArray | None:
+    accountant = rdp.RdpAccountant(RDP_ORDERS)
+    if not accountant.supports(leaf):
+        return None
+    accountant.compose(leaf)
+    return np.asarray(accountant._rdp, dtype=np.float64)
+
+
+_RDP: dict[type[DpEvent], RdpBuilder] = {
+    events.ApproximateDpEvent: lambda event: _rdp_pure(event.epsilon),
+    events.RandomizedResponseDpEvent: _rdp_randomized_response,
+}
+
+
+def register_accounting(
+    kind: type[DpEvent], *, pld_of: PldBuilder | None = None, rdp_of: RdpBuilder | None = None
+) -> None:
+    """Teach the accountants an event: its PLD for a count, and its Rényi curve at :data:`RDP_ORDERS`."""
+    if pld_of is not None:
+        _PLD[kind] = pld_of
+    if rdp_of is not None:
+        _RDP[kind] = rdp_of
+
+
+def _is_free_of_noise(leaf: DpEvent) -> bool:
+    inner = leaf.event if isinstance(leaf, events.PoissonSampledDpEvent) else leaf
+    if isinstance(inner, events.NonPrivateDpEvent):
+        return True
+    return any(getattr(inner, name, 1) == 0 for name in ("noise_multiplier", "noise_parameter"))
+
+
+ACCOUNTANTS: dict[str, Callable[[DpEvent, float], float | None]] = {
+    "exact": exact_epsilon,
+    "pld": pld_epsilon,
+    "rdp": rdp_epsilon,
+}
+
+
+@lru_cache(maxsize=1)
+def accountant_versions() -> dict[str, str]:
+    """What computed the figures, for the certificate."""
+    from importlib.metadata import version
+
+    return {"dp-accounting": version("dp-accounting"), "scipy": version("scipy")}

@@ -1,0 +1,57 @@
+"""How much: a level together with ε and δ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from discreet.errors import PrivacyError
+from discreet.privacy.levels import Level, NoPrivacy
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A level and the budget under it.
+
+    ``delta="auto"`` is resolved from the public number of nodes alone, see :func:`auto_delta`.
+    """
+
+    level: Level = field(default_factory=NoPrivacy)
+    epsilon: float = math.inf
+    delta: float | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that means nothing, and an ε that contradicts the level."""
+        if not isinstance(self.level, Level):
+            raise PrivacyError(f"level must be a Level such as EdgeLevel(), not {self.level!r}")
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float) or not self.epsilon > 0:
+            raise PrivacyError(f"epsilon must be a positive number, not {self.epsilon!r}")
+        if self.delta != "auto" and not (isinstance(self.delta, int | float) and 0 < self.delta < 1):
+            raise PrivacyError(f"delta must lie strictly between 0 and 1, or be 'auto', not {self.delta!r}")
+        if isinstance(self.level, NoPrivacy) != math.isinf(self.epsilon):
+            raise PrivacyError(
+                f"level {self.level.spec} and epsilon {self.epsilon} contradict each other: "
+                "an infinite epsilon goes with level none, and level none with nothing else"
+            )
+
+    @classmethod
+    def none(cls) -> Privacy:
+        """No guarantee, said out loud."""
+        return cls(NoPrivacy(), math.inf)
+
+    def resolve_delta(self, num_nodes: int) -> float:
+        """The δ that the guarantee is stated at."""
+        if self.delta == "auto":
+            return auto_delta(self.level, num_nodes)
+        return float(self.delta)
+
+
+def auto_delta(level: Level, num_nodes: int) -> float:
+    """The largest power of ten strictly below 1/(10n) at edge level and below 1/n elsewhere.
+
+    It depends on the public n alone: a δ read from a private count (of edges, say) would itself leak.
+    """
+    bound = 10 * num_nodes if level.kind == "edge" else num_nodes
+    # 10^-k < 1/bound means 10^k > bound: the number of decimal digits, exact in integers.
+    return float(f"1e-{len(str(bound))}")

@@ -1,0 +1,156 @@
+"""The least noise that keeps within ε: searched, re-verified, and remembered on disk.
+
+A family of events has one dial, the factor of :func:`events.scale_noise`. :func:`calibrate` returns the
+smallest factor (rounded up) at which the certified ε does not exceed the target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+
+from dp_accounting.dp_event import DpEvent
+
+from discreet.errors import PrivacyError
+from discreet.privacy import events
+from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_epsilon, rdp_epsilon
+from discreet.privacy.gaussian import gaussian_mu
+
+RELATIVE_TOLERANCE = 1e-3
+_FORMAT = 1
+
+
+def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
+    """The noise factor for ``unit`` at (ε, δ).
+
+    Guarantee: ``epsilon_of(scale_noise(unit, factor), delta) <= epsilon``, verified before returning.
+    Exact (to rounding) where every event is Gaussian; otherwise at most 0.1 % above the least factor.
+    """
+    if _exact_applies(unit, delta):
+        return _verified(unit, _exact_factor(unit, epsilon, delta), epsilon, delta)
+    key = _key(unit, epsilon, delta)
+    remembered = _recall(key)
+    if remembered is not None:
+        return remembered
+    factor = _verified(unit, _search(unit, epsilon, delta), epsilon, delta)
+    _remember(key, factor)
+    return factor
+
+
+def _exact_applies(unit: DpEvent, delta: float) -> bool:
+    bound = exact_epsilon(unit, delta)
+    return bound is not None and math.isfinite(bound)
+
+
+def _exact_factor(unit: DpEvent, epsilon: float, delta: float) -> float:
+    mu_squared = sum(count / leaf.noise_multiplier**2 for leaf, count in events.leaves(unit))
+    return math.sqrt(mu_squared) / gaussian_mu(epsilon, delta)
+
+
+def _verified(unit: DpEvent, factor: float, epsilon: float, delta: float) -> float:
+    """Walk up by hairs until the certified ε holds; the search may have ended on a rounding error."""
+    for step in range(60):
+        candidate = factor * (1 + math.ldexp(1e-15, step) if step else 1.0)
+        if epsilon_of(events.scale_noise(unit, candidate), delta) <= epsilon:
+            return candidate
+    raise PrivacyError(f"no noise level keeps epsilon within {epsilon} at delta {delta}")
+
+
+def _search(unit: DpEvent, epsilon: float, delta: float) -> float:
+    """Bisect on the logarithm of the factor, starting from the Rényi answer, which is cheap and above."""
+
+    def within(factor: float) -> bool:
+        return epsilon_of(events.scale_noise(unit, factor), delta) <= epsilon
+
+    high = _rdp_factor(unit, epsilon, delta)
+    while not within(high):
+        high *= 2
+        if high > 1e9:
+            raise PrivacyError(
+                f"no amount of noise brings epsilon down to {epsilon} at delta {delta}: a stage whose cost is "
+                "fixed spends more than that"
+            )
+    low = high / 2
+    while within(low):
+        high, low = low, low / 2
+        if low < 1e-9:
+            return high
+    while high / low > 1 + RELATIVE_TOLERANCE:
+        middle = math.sqrt(high * low)
+        if within(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _rdp_factor(unit: DpEvent, epsilon: float, delta: float) -> float:
+    """A starting point: where the Rényi bound meets ε, or 1 where that accountant does not apply."""
+    if rdp_epsilon(unit, delta) is None:
+        return 1.0
+
+    def bound(factor: float) -> float:
+        return rdp_epsilon(events.scale_noise(unit, factor), delta) or 0.0
+
+    high = 1.0
+    while bound(high) > epsilon and high < 1e6:
+        high *= 2
+    low = high / 2
+    while bound(low) <= epsilon and low > 1e-6:
+        high, low = low, low / 2
+    while high / low > 1.01:
+        middle = math.sqrt(high * low)
+        high, low = (middle, low) if bound(middle) <= epsilon else (high, middle)
+    return high
+
+
+# -------------------------------------------------------------------- remembering
+
+
+def cache_dir() -> Path:
+    """Where calibrations are kept: ``$DISCREET_CACHE``, or ``~/.cache/discreet``."""
+    return Path(os.environ.get("DISCREET_CACHE") or Path.home() / ".cache" / "discreet") / "calibration"
+
+
+def _key(unit: DpEvent, epsilon: float, delta: float) -> str:
+    content = {
+        "format": _FORMAT,
+        "event": events.event_to_json(unit),
+        "epsilon": epsilon,
+        "delta": delta,
+        "tolerance": RELATIVE_TOLERANCE,
+        "versions": accountant_versions(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _recall(key: str) -> float | None:
+    """A remembered factor; a missing or damaged file is as good as none.
+
+    A file that was tampered with cannot weaken a guarantee: ε is computed again from the events that ran,
+    and a plan whose ε exceeds its budget is refused.
+    """
+    try:
+        factor = float(json.loads((cache_dir() / f"{key}.json").read_text())["factor"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return factor if math.isfinite(factor) and factor > 0 else None
+
+
+def _remember(key: str, factor: float) -> None:
+    """Write whole or not at all; a cache that cannot be written is no error."""
+    with contextlib.suppress(OSError):
+        folder = cache_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump({"factor": factor}, file)
+            os.replace(temporary, folder / f"{key}.json")
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)

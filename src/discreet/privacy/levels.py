@@ -1,0 +1,459 @@
+"""What is protected: which two graphs count as neighbours, in words, as data, and as a sampler.
+
+Every level draws neighbours by the definition that its certificate states, so tests and audits use the
+very relation that is promised. Levels see graphs only through :class:`GraphLike`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import PrivacyError, UnsupportedError
+
+IntArray = npt.NDArray[np.int64]
+Basis = Literal["owned", "promised", "thinned"]
+Change = Literal["null", "replace"]
+
+
+class GraphLike(Protocol):
+    """What a level needs to know of a graph."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge may stand without its reverse."""
+
+    @property
+    def features(self) -> Any:
+        """Feature matrix, dense or CSR."""
+
+    @property
+    def labels(self) -> IntArray:
+        """Labels, -1 for none."""
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """All entries as (sources, targets)."""
+
+    def with_edges(self, sources: IntArray, targets: IntArray) -> Self:
+        """The same nodes under other edges."""
+
+    def with_features(self, features: Any) -> Self:
+        """The same graph with other features."""
+
+    def with_labels(self, labels: IntArray) -> Self:
+        """The same graph with other labels."""
+
+    def as_directed(self) -> Self:
+        """The same entries, each standing by itself."""
+
+
+G = TypeVar("G", bound=GraphLike)
+
+
+@dataclass(frozen=True)
+class Level(ABC):
+    """A neighbouring relation on graphs. ``kind`` groups levels; ``spec`` is what the command line takes."""
+
+    kind: ClassVar[str]
+    features_public: ClassVar[bool] = False
+    topology_public: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def spec(self) -> str:
+        """The level as one word with options; :func:`parse_level` reads it back."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The neighbouring relation in words, for the certificate."""
+
+    @abstractmethod
+    def public_knowledge(self) -> str:
+        """What the guarantee takes as known to everyone, in words."""
+
+    @abstractmethod
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Draw a neighbour of the graph, worst cases included."""
+
+    def view(self, graph: G) -> G:
+        """The graph as this level reads it; the same object where nothing changes."""
+        return graph
+
+    def check(self, graph_directed: bool) -> None:  # noqa: B027  (most levels take any graph)
+        """Refuse a graph whose edges this level does not describe."""
+
+
+@dataclass(frozen=True)
+class NoPrivacy(Level):
+    """Nothing is protected: ε = ∞, and every output says so."""
+
+    kind: ClassVar[str] = "none"
+    features_public: ClassVar[bool] = True
+    topology_public: ClassVar[bool] = True
+
+    @property
+    def spec(self) -> str:
+        """``none``."""
+        return "none"
+
+    def describe(self) -> str:
+        """Say loudly that there is no guarantee."""
+        return "no guarantee: nothing is protected (ε = ∞)"
+
+    def public_knowledge(self) -> str:
+        """Everything."""
+        return "everything"
+
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Without a guarantee there is no neighbour to draw."""
+        raise UnsupportedError("level none has no neighbouring relation")
+
+
+@dataclass(frozen=True)
+class EdgeLevel(Level):
+    """One edge present or absent. Features, labels and the number of nodes are public.
+
+    An undirected edge is *two* adjacency entries; a directed one is a single entry.
+    """
+
+    directed: bool = False
+    kind: ClassVar[str] = "edge"
+    features_public: ClassVar[bool] = True
+
+    @property
+    def spec(self) -> str:
+        """``edge`` or ``edge:directed``."""
+        return "edge:directed" if self.directed else "edge"
+
+    def describe(self) -> str:
+        """One edge added or removed."""
+        if self.directed:
+            return "two graphs are neighbours if they differ in one directed edge (one adjacency entry)"
+        return "two graphs are neighbours if they differ in one undirected edge (two adjacency entries)"
+
+    def public_knowledge(self) -> str:
+        """All but the edges."""
+        return "the nodes, their features and labels, the split, and whether the graph is directed"
+
+    def check(self, graph_directed: bool) -> None:
+        """The level and the graph must agree on what one edge is."""
+        if graph_directed and not self.directed:
+            raise UnsupportedError(
+                "level edge protects undirected edges, but the graph is directed: use level edge:directed, "
+                "or make it undirected (--undirected on the command line, graph.to_undirected() in Python)"
+            )
+        if self.directed and not graph_directed:
+            raise UnsupportedError(
+                "level edge:directed protects single entries, but the graph is undirected, where one edge is "
+                "two entries: use level edge"
+            )
+
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Toggle one edge: any pair, an existing edge, at the hub, or at a node of least degree."""
+        n = graph.num_nodes
+        if n < 2:
+            raise UnsupportedError("a graph of one node has no edge to add or remove")
+        source, target = graph.edges()
+        degree = np.bincount(target, minlength=n) + np.bincount(source, minlength=n)
+        picks: list[Callable[[], tuple[int, int]]] = [
+            lambda: _random_pair(n, rng),
+            lambda: _pair_at(int(degree.argmax()), n, rng),
+            lambda: _pair_at(int(degree.argmin()), n, rng),
+        ]
+        if len(source):
+            picks.append(lambda: _existing_pair(source, target, rng))
+        u, v = picks[int(rng.integers(len(picks)))]()
+        return _toggle(graph, u, np.array([v], dtype=np.int64), both_ways=not self.directed)
+
+
+@dataclass(frozen=True)
+class NeighborLevel(Level):
+    """One node's features and label, and up to k of its edges (paper 004, definition 4.1)."""
+
+    k: int
+    max_degree: int | None = None
+    edges: Basis = "owned"
+    kind: ClassVar[str] = "neighbor"
+
+    def __post_init__(self) -> None:
+        """k and the degree bound must be positive."""
+        _require_positive("k", self.k)
+        if self.max_degree is not None:
+            _require_positive("max_degree", self.max_degree)
+        if self.edges not in ("owned", "promised"):
+            raise PrivacyError(f"edges must be owned or promised at level neighbor, not {self.edges!r}")
+
+    @property
+    def spec(self) -> str:
+        """``neighbor:K`` with its options."""
+        options = [] if self.max_degree is None else [f"max_degree={self.max_degree}"]
+        options += [] if self.edges == "owned" else [f"edges={self.edges}"]
+        return ",".join([f"neighbor:{self.k}", *options])
+
+    def describe(self) -> str:
+        """Features, label and k edges of one node."""
+        which = "outgoing edges" if self.edges == "owned" else "edges"
+        return (
+            "two graphs are neighbours if one can be had from the other by replacing the features and the "
+            f"label of one node and adding or removing at most {self.k} of its {which}"
+            + _degree_words(self.max_degree, self.edges)
+        )
+
+    def public_knowledge(self) -> str:
+        """The node ids and the split."""
+        return "the number of nodes, the split of node ids, and the feature and class lists"
+
+    def view(self, graph: G) -> G:
+        """On the owned basis every entry belongs to its source alone."""
+        return graph.as_directed() if self.edges == "owned" else graph
+
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Replace one node's record and toggle up to k of its edges, within the degree bound."""
+        graph = self.view(graph)
+        node = _pick_node(graph, rng)
+        changed = _replace_record(graph, node, rng)
+        others = _others(node, graph.num_nodes)
+        toggled = rng.choice(others, size=min(self.k, len(others)), replace=False)
+        both_ways = self.edges == "promised" and not graph.directed
+        candidate = _toggle(changed, node, toggled, both_ways=both_ways)
+        if self.edges == "promised" and self.max_degree and _max_degree(candidate) > self.max_degree:
+            return changed
+        return candidate
+
+
+@dataclass(frozen=True)
+class NodeLevel(Level):
+    """One whole node: features, label and edges, on one of three bases for the degree bound.
+
+    *owned*: a node owns its outgoing edges, an undirected edge being two entries; the ``max_degree``
+    of smallest keyed hash are kept. *promised*: a node has all its edges; no degree exceeds the public
+    ``max_degree``, or the graph is refused. *thinned*: no degree exceeds the public ``d_max``; every
+    entry survives with probability ``p``.
+    """
+
+    max_degree: int | None = None
+    edges: Basis = "owned"
+    change: Change = "null"
+    d_max: int | None = None
+    p: float | None = None
+    kind: ClassVar[str] = "node"
+    default_max_degree: ClassVar[int] = 100
+
+    def __post_init__(self) -> None:
+        """Each basis has the bounds that it needs, and no other."""
+        if self.edges not in ("owned", "promised", "thinned"):
+            raise PrivacyError(f"edges must be owned, promised or thinned, not {self.edges!r}")
+        if self.change not in ("null", "replace"):
+            raise PrivacyError(f"change must be null or replace, not {self.change!r}")
+        if self.edges == "thinned":
+            self._check_thinned()
+            return
+        if self.d_max is not None or self.p is not None:
+            raise PrivacyError(f"d_max and p belong to edges=thinned, not to edges={self.edges}")
+        if self.max_degree is None:
+            object.__setattr__(self, "max_degree", self.default_max_degree)
+        _require_positive("max_degree", self.max_degree)
+
+    def _check_thinned(self) -> None:
+        if self.max_degree is not None:
+            raise PrivacyError("edges=thinned takes d_max and p, not max_degree")
+        if self.d_max is None or self.p is None:
+            raise PrivacyError("edges=thinned needs d_max (a public bound on degrees) and p (survival probability)")
+        _require_positive("d_max", self.d_max)
+        if not 0 < self.p <= 1:
+            raise PrivacyError(f"p must lie in (0, 1], not {self.p}")
+
+    @property
+    def spec(self) -> str:
+        """``node:BASIS`` with its options."""
+        if self.edges == "thinned":
+            bounds = f"d_max={self.d_max},p={self.p}"
+        else:
+            bounds = f"max_degree={self.max_degree}"
+        return f"node:{self.edges},{bounds},change={self.change}"
+
+    def describe(self) -> str:
+        """One node with its edges."""
+        unit = {
+            "owned": "features, label and outgoing edges of one node (an undirected edge being two, each owned "
+            "by its source, so that a friendship stands in two units)",
+            "promised": "features, label and all edges of one node",
+            "thinned": "features, label and all edges of one node",
+        }[self.edges]
+        verb = "removing" if self.change == "null" else "replacing"
+        bound = self.d_max if self.edges == "thinned" else self.max_degree
+        return (
+            f"two graphs are neighbours if one can be had from the other by {verb} the {unit}; "
+            "the number of nodes does not change" + _degree_words(bound, self.edges)
+        )
+
+    def public_knowledge(self) -> str:
+        """The node ids and the split."""
+        return "the number of nodes, the split of node ids, and the feature and class lists"
+
+    def view(self, graph: G) -> G:
+        """On the owned basis every entry belongs to its source alone."""
+        return graph.as_directed() if self.edges == "owned" else graph
+
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Remove or replace one node's record: a random node or the hub, its edges kept, moved or dropped."""
+        graph = self.view(graph)
+        node = _pick_node(graph, rng)
+        if self.change == "null":
+            return _without_edges(_null_record(graph, node), node, both_ways=self.edges != "owned")
+        changed = _replace_record(graph, node, rng)
+        choice = int(rng.integers(3))
+        if choice == 0:
+            return changed
+        bare = _without_edges(changed, node, both_ways=self.edges != "owned")
+        if choice == 1:
+            return bare
+        return self._with_new_edges(bare, node, rng)
+
+    def _with_new_edges(self, bare: G, node: int, rng: np.random.Generator) -> G:
+        """Give the node fresh edges, as many as its bound admits."""
+        others = _others(node, bare.num_nodes)
+        bound = self.d_max if self.edges == "thinned" else self.max_degree
+        size = len(others) if self.edges == "owned" else min(bound or 0, len(others))
+        chosen = rng.choice(others, size=int(rng.integers(size + 1)), replace=False)
+        if self.edges != "owned":
+            _, target = bare.edges()
+            full = np.bincount(target, minlength=bare.num_nodes) >= (bound or 0)
+            chosen = chosen[~full[chosen]]
+        return _toggle(bare, node, chosen, both_ways=self.edges != "owned" and not bare.directed)
+
+
+@dataclass(frozen=True)
+class LocalLevel(Level):
+    """Every node perturbs its own features and label before they leave it; the topology is public."""
+
+    kind: ClassVar[str] = "local"
+    topology_public: ClassVar[bool] = True
+
+    @property
+    def spec(self) -> str:
+        """``local``."""
+        return "local"
+
+    def describe(self) -> str:
+        """One node's own record."""
+        return (
+            "two graphs are neighbours if they differ in the features and the label of one node; what leaves "
+            "each node is already private, so no curator is trusted"
+        )
+
+    def public_knowledge(self) -> str:
+        """The topology."""
+        return "the nodes and all edges, the range of the features, and the class list"
+
+    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+        """Replace one node's features and label."""
+        return _replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
+
+
+# -------------------------------------------------------------------- moves that make a neighbour
+
+
+def _require_positive(name: str, value: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PrivacyError(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def _degree_words(bound: int | None, basis: Basis) -> str:
+    if bound is None:
+        return ""
+    return {
+        "owned": f"; of each node's outgoing edges the {bound} of smallest keyed hash are used",
+        "promised": f"; the data holder promises that no degree exceeds {bound}",
+        "thinned": f"; the data holder promises that no degree exceeds {bound}, and edges are thinned",
+    }[basis]
+
+
+def _others(node: int, n: int) -> IntArray:
+    return np.delete(np.arange(n, dtype=np.int64), node)
+
+
+def _pick_node(graph: GraphLike, rng: np.random.Generator) -> int:
+    """A random node, or the one whose data reaches most others."""
+    if rng.integers(2):
+        return int(rng.integers(graph.num_nodes))
+    source, _ = graph.edges()
+    return int(np.bincount(source, minlength=graph.num_nodes).argmax())
+
+
+def _random_pair(n: int, rng: np.random.Generator) -> tuple[int, int]:
+    u, v = rng.choice(n, size=2, replace=False)
+    return int(u), int(v)
+
+
+def _pair_at(node: int, n: int, rng: np.random.Generator) -> tuple[int, int]:
+    return node, int(rng.choice(_others(node, n)))
+
+
+def _existing_pair(source: IntArray, target: IntArray, rng: np.random.Generator) -> tuple[int, int]:
+    at = int(rng.integers(len(source)))
+    return int(source[at]), int(target[at])
+
+
+def _max_degree(graph: GraphLike) -> int:
+    source, target = graph.edges()
+    n = graph.num_nodes
+    return int(max(np.bincount(source, minlength=n).max(), np.bincount(target, minlength=n).max()))
+
+
+def _toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
+    """Add the entries node → other that are missing and remove those that are there."""
+    n = graph.num_nodes
+    source, target = graph.edges()
+    keys = source * n + target
+    flips = node * n + others
+    if both_ways:
+        flips = np.union1d(flips, others * n + node)
+    result = np.setxor1d(keys, flips)
+    return graph.with_edges(result // n, result % n)
+
+
+def _without_edges(graph: G, node: int, *, both_ways: bool) -> G:
+    source, target = graph.edges()
+    keep = source != node
+    if both_ways:
+        keep &= target != node
+    return graph.with_edges(source[keep], target[keep])
+
+
+def _set_row(features: Any, node: int, row: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    dense = np.array(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
+    dense[node] = row
+    return dense
+
+
+def _null_record(graph: G, node: int) -> G:
+    """Features zero, label unknown."""
+    labels = graph.labels.copy()
+    labels[node] = -1
+    return graph.with_features(_set_row(graph.features, node, np.zeros(1))).with_labels(labels)
+
+
+def _replace_record(graph: G, node: int, rng: np.random.Generator) -> G:
+    """Another label, and features negated (the far side of any clip), rescaled, or drawn afresh."""
+    width = graph.features.shape[1]
+    old = graph.features[[node]]
+    old = np.asarray(old if isinstance(old, np.ndarray) else old.toarray()).ravel()
+    candidates = (-old, 100 * old, rng.standard_normal(width), -np.ones(width))
+    row = candidates[int(rng.integers(len(candidates)))]
+    labels = graph.labels.copy()
+    labels[node] = rng.integers(-1, graph.num_classes)
+    return graph.with_features(_set_row(graph.features, node, row)).with_labels(labels)
