@@ -1,0 +1,196 @@
+"""Settling what comes in: features, labels, endpoints and masks become arrays that a graph can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.errors import GraphError
+
+Features: TypeAlias = np.ndarray | sp.csr_array
+IntArray: TypeAlias = npt.NDArray[np.int64]
+UNLABELLED = -1
+
+
+def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Features:
+    """A finite float32 matrix: sparse stays sparse (CSR), anything else becomes a dense array.
+
+    The result shares no writeable memory with what was given; only a dense float32 array that is
+    already frozen is taken as it is, so that a very large one need not be held twice.
+    """
+    matrix = _sparse_features(features) if sp.issparse(features) else _dense_features(features)
+    if matrix.ndim != 2:
+        raise GraphError(f"features must be a matrix with one row a node, not of shape {matrix.shape}")
+    if isinstance(matrix, np.ndarray):
+        width = max(1, matrix.shape[1])
+        _check_finite(matrix, lambda at: at // width)
+    else:
+        starts = matrix.indptr
+        _check_finite(matrix.data, lambda at: int(np.searchsorted(starts, at, side="right")) - 1)
+    return matrix
+
+
+def _dense_features(features: Any) -> np.ndarray:
+    if is_frozen(features) and features.dtype == np.float32 and features.flags.c_contiguous:
+        return features  # type: ignore[no-any-return]
+    try:
+        given = np.asarray(features)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is refused as such
+            return np.array(given, dtype=np.float32, order="C")
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"features must be a matrix of real numbers ({error})") from error
+
+
+def _sparse_features(features: Any) -> sp.csr_array:
+    if features.dtype.kind == "c":
+        raise GraphError("features must be a matrix of real numbers (complex numbers)")
+    with np.errstate(over="ignore"):
+        matrix = sp.csr_array(features, dtype=np.float32, copy=True)
+    if matrix.ndim == 2:
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    return matrix
+
+
+def _check_finite(values: np.ndarray, row_of: Callable[[int], int]) -> None:
+    # The sum is finite when every value is, and costs no array of the features' size.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = row_of(int(np.flatnonzero(bad.ravel())[0]))
+        raise GraphError(
+            f"features hold {int(bad.sum())} values that are NaN or infinite (first in row {row}); "
+            "fill or drop them before training"
+        )
+
+
+def clean_labels(labels: npt.ArrayLike | None, num_nodes: int) -> IntArray:
+    """Integer labels with -1 for unlabelled; missing labels altogether mean none is known."""
+    if labels is None:
+        return np.full(num_nodes, UNLABELLED, dtype=np.int64)
+    given = np.asarray(labels)
+    if given.shape != (num_nodes,):
+        raise GraphError(f"labels have shape {given.shape}, but the graph has {num_nodes} nodes")
+    if given.dtype.kind not in "iufb":
+        raise GraphError(f"labels must be whole numbers from 0, not {given.dtype}; map names to ids first")
+    if given.dtype.kind == "f":
+        given = np.where(np.isnan(given), UNLABELLED, given)
+        if not (np.isfinite(given).all() and np.array_equal(given, np.round(given))):
+            raise GraphError("labels must be whole numbers from 0, or -1 for an unlabelled node")
+    return given.astype(np.int64)
+
+
+def clean_endpoints(sources: npt.ArrayLike, targets: npt.ArrayLike, num_nodes: int) -> tuple[IntArray, IntArray]:
+    """Endpoints as node indices within range, self-loops dropped."""
+    source, target = np.asarray(sources), np.asarray(targets)
+    if source.shape != target.shape or source.ndim != 1:
+        raise GraphError(f"edges need two endpoint arrays of one length, not shapes {source.shape} and {target.shape}")
+    for array in (source, target):
+        if array.size and array.dtype.kind not in "iu":
+            raise GraphError(f"edge endpoints must be whole numbers, not {array.dtype}")
+    for array in (source, target):
+        if array.size and (array.min() < 0 or array.max() >= num_nodes):
+            outside = (array < 0) | (array >= num_nodes)
+            raise GraphError(
+                f"an edge names node {int(array[outside][0])}, but nodes run from 0 to {num_nodes - 1} "
+                f"({int(outside.sum())} such endpoints)"
+            )
+    proper = source != target
+    return source[proper].astype(np.int64), target[proper].astype(np.int64)
+
+
+def settle_direction(
+    source: IntArray, target: IntArray, num_nodes: int, directed: bool | None
+) -> tuple[IntArray, IntArray, bool]:
+    """Unique edges sorted by (target, source), and whether they are directed.
+
+    ``directed=False`` adds every missing reverse; ``None`` calls a symmetric edge set undirected.
+    """
+    n = max(num_nodes, 1)
+    if directed is None:
+        keys = _unique(target * n + source)
+        directed = not np.array_equal(keys, np.sort((keys % n) * n + keys // n))
+    elif directed:
+        keys = _unique(target * n + source)
+    else:
+        once = _unique(np.minimum(source, target) * n + np.maximum(source, target))
+        keys = np.concatenate([once, (once % n) * n + once // n])
+        keys.sort()
+    return keys % n, keys // n, directed
+
+
+def _unique(keys: IntArray) -> IntArray:
+    """Sorted distinct keys, sorting in place: half the memory of ``np.unique`` on large edge lists."""
+    keys.sort()
+    if keys.size == 0:
+        return keys
+    first = np.empty(keys.size, dtype=np.bool_)
+    first[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return keys if first.all() else keys[first]
+
+
+def rows_by_receiver(source: IntArray, target: IntArray, num_nodes: int) -> tuple[IntArray, IntArray]:
+    """CSR arrays of edges that are already unique and sorted by (target, source)."""
+    indptr = np.zeros(num_nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(target, minlength=num_nodes), out=indptr[1:])
+    return indptr, source
+
+
+def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> npt.NDArray[np.bool_]:
+    """A boolean mask from a boolean mask or an array of node indices."""
+    array = np.asarray(given)
+    if array.dtype == np.bool_:
+        if array.shape != (num_nodes,):
+            raise GraphError(f"the {name} mask has shape {array.shape}, but the graph has {num_nodes} nodes")
+        return array if is_frozen(array) else array.copy()
+    if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= num_nodes):
+        raise GraphError(f"the {name} set must be a boolean mask or node indices from 0 to {num_nodes - 1}")
+    mask = np.zeros(num_nodes, dtype=np.bool_)
+    mask[array.astype(np.int64)] = True
+    return mask
+
+
+def clean_ids(node_ids: Any, num_nodes: int) -> npt.NDArray[Any]:
+    """The caller's names of the nodes: one each, no name twice. Tuples and other objects are kept whole."""
+    ids = node_ids if isinstance(node_ids, np.ndarray) else as_id_array(list(node_ids))
+    if ids.shape != (num_nodes,):
+        count = len(ids) if ids.ndim == 1 else f"an array of shape {ids.shape} as"
+        raise GraphError(f"there are {count} node ids for {num_nodes} nodes")
+    if is_frozen(ids):
+        return ids
+    seen: set[Any] = set()
+    for node in ids.tolist():
+        if node in seen:
+            raise GraphError(f"node id {node!r} is given to more than one node")
+        seen.add(node)
+    return ids.copy()
+
+
+def as_id_array(ids: Sequence[Any]) -> npt.NDArray[Any]:
+    """An integer or string array where all ids are of that one kind, an object array otherwise."""
+    if ids and all(isinstance(node, int | np.integer) and not isinstance(node, bool) for node in ids):
+        if all(-(2**63) <= int(node) < 2**63 for node in ids):
+            return np.array(ids, dtype=np.int64)
+    elif ids and all(isinstance(node, str) for node in ids):
+        return np.array(ids, dtype=np.str_)
+    array = np.empty(len(ids), dtype=object)
+    array[:] = ids
+    return array
+
+
+def is_frozen(array: Any) -> bool:
+    """Whether it is an array that nobody can write to, through it or through its base."""
+    while isinstance(array, np.ndarray) and not array.flags.writeable:
+        if array.base is None:
+            return True
+        array = array.base
+    return False
