@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import gaussian
+from discreet.mechanisms import gaussian, objective
 from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 Mechanism = Callable[[Array, Stage, np.random.Generator], Array]
 PublicState = Callable[[], Mapping[str, Array]]
 
-MECHANISMS: dict[str, Mechanism] = {"gaussian": gaussian.release}
+MECHANISMS: dict[str, Mechanism] = {"gaussian": gaussian.release, "objective": objective.release}
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,15 @@ class Curator:
         """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says."""
         stage, run = self._admit(name)
         answer = self._answer(stage, run, self._checked(stage, value))
-        self.ledger.append(LedgerEntry(stage.name, run, stage.event))
-        self._next += 1
+        self._enter(stage, run)
         return answer
+
+    def expose(self, name: str) -> None:
+        """Note that the method now reads private data without protection: only where the plan says so."""
+        stage, run = self._admit(name)
+        if not isinstance(stage.event, events.NonPrivateDpEvent):
+            raise PlanViolationError(f"stage {name!r} is private: it must be measured, not exposed")
+        self._enter(stage, run)
 
     def finish(self) -> None:
         """Check that every stage ran: a ledger shorter than its plan is a bug in the method."""
@@ -86,6 +92,10 @@ class Curator:
         if stage.name != name:
             raise PlanViolationError(f"stage {name!r} was asked for, but {stage.name!r} is next in the plan")
         return stage, run
+
+    def _enter(self, stage: Stage, run: int) -> None:
+        self.ledger.append(LedgerEntry(stage.name, run, stage.event))
+        self._next += 1
 
     @staticmethod
     def _checked(stage: Stage, value: Array) -> Array:

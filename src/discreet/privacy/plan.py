@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,9 +37,13 @@ class Stage:
     event
         One run, Δ-normalised.
     shape
-        The shape of the answer; the curator refuses any other.
+        The shape of the value; the curator refuses any other.
     runs
         How often the stage runs.
+    answer_shape
+        The shape of the answer where it is not the shape of the value.
+    parameters
+        What else the mechanism needs: public plain values, by name.
     """
 
     name: str
@@ -51,12 +55,16 @@ class Stage:
     event: DpEvent
     shape: tuple[int, ...]
     runs: int = 1
+    answer_shape: tuple[int, ...] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def noise_std(self) -> float:
         """Standard deviation (scale, for Laplace) of the noise on each entry; 0 without privacy."""
         if isinstance(self.event, events.NonPrivateDpEvent):
             return 0.0
+        if "noise_std" in self.parameters:
+            return float(self.parameters["noise_std"])
         inner = self.event.event if isinstance(self.event, events.PoissonSampledDpEvent) else self.event
         return float(getattr(inner, "noise_multiplier", math.nan)) * self.sensitivity
 
@@ -74,11 +82,13 @@ class Stage:
             "name": self.name,
             "query": self.query,
             "mechanism": self.mechanism,
-            "sensitivity": self.sensitivity,
+            "sensitivity": "infinite" if math.isinf(self.sensitivity) else self.sensitivity,
             "metric": self.metric,
             "why": self.why,
             "runs": self.runs,
             "shape": list(self.shape),
+            "answer_shape": None if self.answer_shape is None else list(self.answer_shape),
+            "parameters": dict(self.parameters),
             "event": events.event_to_json(self.event),
         }
 
@@ -86,8 +96,9 @@ class Stage:
     def from_json(cls, data: dict[str, Any]) -> Stage:
         """Read what :meth:`to_json` wrote."""
         try:
-            fields = {**data, "event": events.event_from_json(data["event"]), "shape": tuple(data["shape"])}
-            return cls(**fields)
+            answer = data["answer_shape"]
+            shapes = {"shape": tuple(data["shape"]), "answer_shape": None if answer is None else tuple(answer)}
+            return cls(**{**data, **shapes, "event": events.event_from_json(data["event"])})
         except (KeyError, TypeError) as error:
             raise PrivacyError(f"the certificate holds a malformed stage: {error}") from error
 

@@ -1,0 +1,227 @@
+"""Objective perturbation for graph data: the equations of the GCON paper, and the mechanism that runs them.
+
+The numbers in brackets are the paper's equations. Its Theorem 1 speaks of the exact minimiser; an optimiser
+returns something near it, so the release adds a little Gaussian noise that hides the difference and is paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dp_accounting.dp_event import DpEvent
+from scipy.stats import gamma as gamma_law
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.losses import ScalarLoss, loss_by_name
+from discreet.mechanisms.minimise import Problem, minimise
+from discreet.privacy import events
+from discreet.privacy.gaussian import gaussian_mu
+from discreet.privacy.plan import Stage
+
+FloatArray = npt.NDArray[np.float64]
+
+GRADIENT_NORM = 1e-10
+"""γ: where the solver must arrive. Double precision reaches about 1e-15; this leaves room for rounding."""
+OUTPUT_SHARE = 0.01
+"""The part of ε that hides the distance to the exact minimiser, and of δ tenfold."""
+FLOOR_FACTOR = 2.0
+"""Λ is kept at least this many times above its floor: at the floor itself c_θ has a pole."""
+
+
+@dataclass(frozen=True)
+class ObjectiveQuery:
+    """The public facts of one perturbed minimisation.
+
+    ``epsilon`` and ``delta`` are what the minimiser itself may spend; ``sensitivity`` is Ψ, the largest
+    Σᵢ‖zᵢ − z′ᵢ‖ between neighbours, for rows of norm at most 1.
+    """
+
+    rows: int
+    width: int
+    classes: int
+    sensitivity: float
+    loss: ScalarLoss
+    epsilon: float
+    delta: float
+    omega: float
+
+    def __post_init__(self) -> None:
+        """Refuse a budget divider outside (0, 1)."""
+        if not 0 < self.omega < 1:
+            raise ParameterError(f"omega must lie strictly between 0 and 1, not {self.omega}")
+
+
+def radius_quantile(query: ObjectiveQuery) -> float:
+    """c_sf (21): an Erlang(d, 1) radius exceeds it with probability δ/c."""
+    return float(gamma_law.isf(query.delta / query.classes, query.width))
+
+
+def ridge_floor(query: ObjectiveQuery) -> float:
+    """Λ_min (22): Λ must exceed c·c₂·Ψ·c_sf/(n₁ωε), or the norm of the minimiser has no bound."""
+    reach = query.classes * query.loss.c2 * query.sensitivity * radius_quantile(query)
+    return reach / (query.rows * query.omega * query.epsilon)
+
+
+def norm_bound(query: ObjectiveQuery, ridge: float) -> float:
+    """c_θ (23): every column of the minimiser is within it, but for an event of probability δ.
+
+    Not circular: it is taken at the lowest β that (18) can give, the one at budget ωε.
+    """
+    if not ridge > ridge_floor(query):
+        raise ParameterError(f"Lambda must be above its floor {ridge_floor(query):.6g} (eq. 22), not {ridge:.6g}")
+    loss, c = query.loss, query.classes
+    budget = query.rows * query.omega * query.epsilon
+    reach = c * query.sensitivity * radius_quantile(query)
+    return loss.c1 * (budget + reach) / (budget * ridge - loss.c2 * reach)
+
+
+def jacobian_shift(query: ObjectiveQuery, ridge: float) -> float:
+    """(2c₂ + c₃c_θ)·Ψ: how far the sum of singular values of one class's Hessian can move (56)."""
+    return (2 * query.loss.c2 + query.loss.c3 * norm_bound(query, ridge)) * query.sensitivity
+
+
+def jacobian_epsilon(query: ObjectiveQuery, ridge: float, total_ridge: float | None = None) -> float:
+    """ε_Λ (24): what the ratio of Jacobians costs when the objective is ``total_ridge``-strongly convex.
+
+    ``ridge`` is Λ, at which c_θ is taken; ``total_ridge`` is Λ + Λ′ and defaults to Λ, as in the paper.
+    """
+    strong = ridge if total_ridge is None else total_ridge
+    d, c = query.width, query.classes
+    return c * d * math.log1p(jacobian_shift(query, ridge) / (d * query.rows * strong))
+
+
+def extra_ridge(query: ObjectiveQuery, ridge: float) -> float:
+    """Λ′ (17): nothing if ε_Λ fits its share (1 − ω)ε, else what brings it down to that share."""
+    share = (1 - query.omega) * query.epsilon
+    if jacobian_epsilon(query, ridge) <= share:
+        return 0.0
+    return query.classes * jacobian_shift(query, ridge) / (query.rows * share) - ridge
+
+
+def noise_rate(query: ObjectiveQuery, ridge: float) -> float:
+    """β (18): the radius of each column of B is Erlang(d, rate β), of mean d/β."""
+    budget = max(query.epsilon - jacobian_epsilon(query, ridge), query.omega * query.epsilon)
+    steepest = query.loss.c1 + query.loss.c2 * norm_bound(query, ridge)
+    return budget / (query.classes * steepest * query.sensitivity)
+
+
+def noise_matrix(width: int, classes: int, rate: float, rng: np.random.Generator) -> FloatArray:
+    """B by algorithm 2: for each class a uniform direction in ℝᵈ times an Erlang(d, β) radius (14).
+
+    Guarantee: the density of a column b is proportional to exp(−β‖b‖), so shifting it by t changes its
+    logarithm by at most βt.
+    """
+    directions = rng.standard_normal((width, classes))
+    directions /= np.linalg.norm(directions, axis=0)
+    return np.asarray(directions * (rng.gamma(width, size=classes) / rate))
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Everything that a perturbed minimisation adds to the plain one."""
+
+    ridge: float
+    extra: float
+    rate: float
+
+    @property
+    def total_ridge(self) -> float:
+        """Λ + Λ′, the strong convexity of the perturbed objective."""
+        return self.ridge + self.extra
+
+
+def perturbation(query: ObjectiveQuery, ridge: float) -> Perturbation:
+    """Λ, Λ′ and β for a query, from (17)–(24)."""
+    return Perturbation(ridge, extra_ridge(query, ridge), noise_rate(query, ridge))
+
+
+def output_std(total_ridge: float, multiplier: float, tolerance: float = GRADIENT_NORM) -> float:
+    """σ_o: the noise on the released Θ that hides which point near the minimiser the solver stopped at.
+
+    Guarantee. Given the exact minimiser Θ*, what the solver returns is Θ* + e with ‖e‖_F ≤ γ/(Λ+Λ′), because
+    the objective is (Λ+Λ′)-strongly convex and ‖∇‖_F ≤ γ was checked. Between neighbours e moves by at most
+    2γ/(Λ+Λ′), so adding N(0, σ_o²) is a Gaussian mechanism of multiplier σ_o(Λ+Λ′)/(2γ) composed with the
+    release of Θ*. *Edge case*: the check itself is in floating point, whose error (about 1e-15) is far below γ.
+    """
+    return multiplier * 2 * tolerance / total_ridge
+
+
+def draft_event(epsilon: float, delta: float) -> DpEvent:
+    """The (ε, δ) of the exact minimiser and the Gaussian that pays for its approximation, within (ε, δ) together.
+
+    The black box gets 99 % of ε and 90 % of δ; the Gaussian's multiplier is exact for what is left.
+    """
+    share, aside = OUTPUT_SHARE, 10 * OUTPUT_SHARE
+    # Half of ε's share stays free: accountants on a grid round up.
+    multiplier = 1 / gaussian_mu(share * epsilon / 2, aside * delta)
+    box = events.ApproximateDpEvent((1 - share) * epsilon, (1 - aside) * delta)
+    return events.ComposedDpEvent([box, events.GaussianDpEvent(multiplier)])
+
+
+# -------------------------------------------------------------------- the mechanism
+
+
+def release(value: npt.NDArray[Any], stage: Stage, rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Θ (d × c): minimise the perturbed objective on rows [Z | Y], check the gradient, add the output noise.
+
+    Guarantee: if Σᵢ‖valueᵢ − value′ᵢ‖ ≤ ``stage.sensitivity`` between neighbours (rows-l2-sum; Y, being public,
+    is the same on both) and rows of Z have norm at most 1 (checked), the result has the privacy of
+    ``stage.event``. A solver that stops early raises, after which nothing has been released.
+    """
+    classes = int(stage.parameters["classes"])
+    z, y = np.asarray(value[:, :-classes], dtype=np.float64), np.asarray(value[:, -classes:], dtype=np.float64)
+    _check_rows(z, y)
+    loss = loss_by_name(stage.parameters["loss"], classes, stage.parameters["loss_width"])
+    ridge, tolerance = float(stage.parameters["ridge"]), float(stage.parameters["gradient_norm"])
+    if isinstance(stage.event, events.NonPrivateDpEvent):
+        return minimise(Problem(z, y, ridge, np.zeros((z.shape[1], classes)), loss), tolerance)
+    box, gaussian = stage.event.events
+    query = ObjectiveQuery(
+        *z.shape, classes, stage.sensitivity, loss, box.epsilon, box.delta, float(stage.parameters["omega"])
+    )
+    noise = perturbation(query, ridge)
+    tilt = noise_matrix(z.shape[1], classes, noise.rate, rng)
+    theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss), tolerance)
+    spread = output_std(noise.total_ridge, gaussian.noise_multiplier, tolerance)
+    return theta + spread * rng.standard_normal(theta.shape)
+
+
+def _check_rows(z: FloatArray, y: FloatArray) -> None:
+    if np.linalg.norm(z, axis=1).max(initial=0) > 1 + 1e-9:
+        raise ParameterError("objective perturbation needs rows of norm at most 1")
+    if y.min(initial=0) < 0 or y.max(initial=0) > 1:
+        raise ParameterError("objective perturbation needs targets between 0 and 1")
+
+
+def objective_stage(
+    name: str, question: str, why: str, query: ObjectiveQuery, ridge: float, event: DpEvent, loss_name: str
+) -> Stage:
+    """The stage of a plan for a query: the value is [Z | Y] row by row, the answer Θ."""
+    noise = perturbation(query, ridge)
+    return Stage(
+        name=name,
+        query=question,
+        mechanism="objective",
+        sensitivity=query.sensitivity,
+        metric="rows-l2-sum",
+        why=why,
+        event=event,
+        shape=(query.rows, query.width + query.classes),
+        answer_shape=(query.width, query.classes),
+        parameters={
+            "loss": loss_name,
+            "loss_width": float(getattr(query.loss, "width", 0.0)),
+            "classes": query.classes,
+            "omega": query.omega,
+            "ridge": ridge,
+            "gradient_norm": GRADIENT_NORM,
+            "extra_ridge": noise.extra,
+            "noise_rate": noise.rate,
+            # per entry of B: the radius is Erlang(d, β), so E‖b‖² = d(d+1)/β² over d entries
+            "noise_std": math.sqrt(query.width + 1) / noise.rate,
+        },
+    )

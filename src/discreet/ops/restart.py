@@ -1,0 +1,143 @@
+"""Propagation with restart (personalised PageRank, exact and truncated), with its sensitivity beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.errors import ParameterError, UnsupportedError
+from discreet.graph.graph import Graph
+
+FloatArray = npt.NDArray[np.floating]
+INFINITE = math.inf
+
+
+def check_restart(alpha: float) -> None:
+    """Refuse a restart probability at which the sensitivity formula has no meaning."""
+    number = isinstance(alpha, int | float) and not isinstance(alpha, bool)
+    if not number or not 0 < alpha < 1:
+        raise ParameterError(
+            f"alpha must lie strictly between 0 and 1, not {alpha!r}: at 0 the sensitivity has no bound for "
+            "infinitely many steps, at 1 nothing is propagated (use the method mlp)"
+        )
+
+
+def check_steps(steps: Sequence[float]) -> tuple[float, ...]:
+    """The steps as a tuple of whole numbers from 0 or infinity; anything else is refused."""
+    listed = tuple(steps)
+    if not listed:
+        raise ParameterError("steps must name at least one number of propagation steps")
+    for m in listed:
+        number = isinstance(m, int | float) and not isinstance(m, bool)
+        if not number or not (m == INFINITE or (m >= 0 and m == int(m))):
+            raise ParameterError(f"steps must be whole numbers from 0, or inf, not {m!r}")
+    return tuple(INFINITE if m == INFINITE else int(m) for m in listed)
+
+
+# -------------------------------------------------------------------- the operation
+
+
+def transition(graph: Graph, dtype: npt.DTypeLike = np.float64) -> sp.csr_array:
+    """Ã = D⁻¹(A + I): each node averages over itself and its neighbours. Undirected graphs only."""
+    if graph.directed:
+        raise UnsupportedError(
+            "propagation with restart needs an undirected graph (its sensitivity does not hold otherwise): "
+            "use graph.to_undirected()"
+        )
+    looped = graph.adjacency.astype(dtype) + sp.eye_array(graph.num_nodes, dtype=dtype, format="csr")
+    weights = 1.0 / (graph.in_degree() + 1.0)
+    looped.data *= np.repeat(weights, np.diff(looped.indptr)).astype(dtype)
+    return looped.tocsr()
+
+
+def iterations_for(alpha: float, dtype: npt.DTypeLike = np.float64) -> int:
+    """Steps after which R_m X no longer moves within ``dtype``: depends on α alone, never on the graph.
+
+    ‖R_∞x − R_m x‖ ≤ 2(1 − α)^m for rows of norm at most 1, and the count brings that below a rounding error.
+    """
+    return math.ceil(math.log(float(np.finfo(dtype).eps) / 4) / math.log1p(-alpha))
+
+
+def propagate(walk: sp.csr_array, features: FloatArray, alpha: float, steps: Sequence[float]) -> FloatArray:
+    """Z = (1/s)(R_{m₁}X ⊕ … ⊕ R_{m_s}X) with R_m = (1 − α)ÃR_{m−1} + αI, R₀ = I.
+
+    ``m = inf`` iterates until float precision, so neither R_m nor anything else of size n × n is formed: the
+    cost is entries × width for each step, shared between all the steps that are asked for.
+    """
+    check_restart(alpha)
+    listed = check_steps(steps)
+    counts = [iterations_for(alpha, features.dtype) if m == INFINITE else int(m) for m in listed]
+    wanted = set(counts)
+    found = {0: features}
+    current, restart = features, alpha * features
+    for m in range(1, max(counts) + 1):
+        current = walk @ current
+        current *= 1 - alpha
+        current += restart
+        if m in wanted:
+            found[m] = current.copy()
+    return np.hstack([found[m] for m in counts]) / features.dtype.type(len(listed))
+
+
+def own_hop(walk: sp.csr_array, features: FloatArray, alpha: float, steps: Sequence[float]) -> FloatArray:
+    """What each node can compute from its own edges: R̂_m = I for m = 0, else (1 − α)Ã + αI (eq. 16 of GCON).
+
+    Guarantee: row v depends on the edges at v and on nothing else that is private at edge level.
+    """
+    listed = check_steps(steps)
+    one = (1 - alpha) * (walk @ features) + alpha * features
+    return np.hstack([features if m == 0 else one for m in listed]) / features.dtype.type(len(listed))
+
+
+def unit_rows(features: FloatArray) -> FloatArray:
+    """Rows scaled to norm 1; a row of zeros stays."""
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return features / np.where(norms > 0, norms, 1.0)
+
+
+# -------------------------------------------------------------------- its sensitivity
+
+
+def lemma_bound(alpha: float, m: float) -> float:
+    """Ψ(R_m X) = (2(1 − α)/α)·[1 − (1 − α)^m], Lemma 2 of the GCON paper; attained at m = 1 on two nodes."""
+    decay = 0.0 if m == INFINITE else (1 - alpha) ** m
+    return 2 * (1 - alpha) / alpha * (1 - decay)
+
+
+def reversible_bound(alpha: float) -> float:
+    """Ψ(R_∞X) ≤ (2(1 − α)/α)·max{2α/(1+α), 2/3, 1 − α}: below Lemma 2 for every α.
+
+    Let G′ be G without the edge {1, 2}, k the degree of node 1 in G′, and Δ = Ã′ − Ã, whose rows 1 and 2 alone
+    are not zero. Then R′ − R = ((1−α)/α)·R′ΔR, so node 1 contributes at most (sum of column 1 of R′) ×
+    ‖row 1 of ΔZ‖, and so does node 2. The walk is reversible with weights degree + 1, hence column 1 of R′ sums
+    to Σ_j R′₁ⱼ(k+1)/(k_j+1), where j = 1 has mass R′₁₁ ≥ α and any j ≠ 1 that is reached has k_j ≥ 1:
+
+    - k ≥ 1: the sum is at most α + (1−α)(k+1)/2 and the row has norm at most 2/(k+2). The product
+      (2α + (1−α)(k+1))/(k+2) is monotone in k, from 2/3 at k = 1 to 1 − α in the limit.
+    - k = 0: the sum is 1. In G node 1 hangs on node 2, so z₁ = αx₁ + (1−α)(z₁+z₂)/2, which gives
+      z₁ − z₂ = (2α/(1+α))(x₁ − z₂), and the row ‖z₁ − z₂‖/2 is at most 2α/(1+α).
+    """
+    return 2 * (1 - alpha) / alpha * max(2 * alpha / (1 + alpha), 2 / 3, 1 - alpha)
+
+
+def restart_sensitivity(alpha: float, steps: Sequence[float]) -> float:
+    """How far Z = :func:`propagate` moves, Σ_i ‖z_i − z′_i‖₂ over *all* rows.
+
+    Guarantee. *Neighbours*: one undirected edge more or less, same public features. *Bound*: the mean over the
+    steps of Lemma 2 (finite m) or of the smaller :func:`reversible_bound` (m = ∞). *Needs*: rows of X of norm
+    at most 1, and a symmetric graph (an in-star breaks it by an order of magnitude), both enforced here.
+    *Edge cases*: isolated nodes keep their row; m = 0 costs nothing; any subset of rows is covered.
+    *Reference*: Lemma 2 and eq. (26) of the GCON paper; the proof for m = ∞ stands in ``reversible_bound``.
+    """
+    check_restart(alpha)
+    listed = check_steps(steps)
+    return sum(reversible_bound(alpha) if m == INFINITE else lemma_bound(alpha, m) for m in listed) / len(listed)
+
+
+def row_norm_bound(steps: Sequence[float]) -> float:
+    """‖z_i‖ ≤ 1/√s: each of the s parts is an average of unit rows, divided by s."""
+    return 1 / math.sqrt(len(check_steps(steps)))
