@@ -279,10 +279,8 @@ class NodeLevel(Level):
     @property
     def spec(self) -> str:
         """``node:BASIS`` with its options."""
-        if self.edges == "thinned":
-            bounds = f"d_max={self.d_max},p={self.p}"
-        else:
-            bounds = f"max_degree={self.max_degree}"
+        thinned = self.edges == "thinned"
+        bounds = f"d_max={self.d_max},p={self.p}" if thinned else f"max_degree={self.max_degree}"
         return f"node:{self.edges},{bounds},change={self.change}"
 
     def describe(self) -> str:

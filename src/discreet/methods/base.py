@@ -1,0 +1,253 @@
+"""The estimator contract: what every method is, does and promises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator
+from torch import nn
+
+from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.noise import NoiseSource
+from discreet.methods.compute import Compute
+from discreet.methods.parameters import validate
+from discreet.methods.training import Progress
+from discreet.privacy.budget import Privacy
+from discreet.privacy.certificate import make_certificate
+from discreet.privacy.levels import Level
+from discreet.privacy.plan import Plan, Stage, make_plan
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(eq=False, repr=False)
+class NodeClassifier(BaseEstimator):
+    """Base of every method, with scikit-learn's manners.
+
+    A method is a dataclass (``@dataclass(eq=False, repr=False)``): its annotated fields are its parameters,
+    their one declaration and their schema.
+
+    The constructor only stores. ``plan(graph.public)`` says what fitting will do to private data; ``fit``
+    does exactly that, through a curator; ``predict`` stays within what the guarantee covers, or raises.
+
+    A subclass writes five things: its annotated fields, :meth:`_stages`, :meth:`_learn`,
+    :meth:`_probabilities`, and the pair :meth:`_state` / :meth:`_restore`.
+
+    Parameters
+    ----------
+    privacy
+        What is protected and how much.
+    random_state
+        Seed of everything that is not privacy noise (initialisation, dropout, batches of public data).
+    insecure_noise_seed
+        Fixes the privacy noise, for tests: the certificate then says *not for release*.
+    compute
+        Device and threads; cannot affect privacy.
+
+    Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
+    ``epsilon_spent_``, ``fit_seconds_``.
+    """
+
+    method: ClassVar[str]
+    levels: ClassVar[tuple[str, ...]]
+
+    privacy: Privacy | None = None
+    _: KW_ONLY
+    random_state: int | None = 0
+    insecure_noise_seed: int | None = None
+    compute: Compute | None = None
+
+    # ---------------------------------------------------------------- what a subclass writes
+
+    @property
+    def covers(self) -> str:
+        """What the guarantee covers: a name of ``privacy.coverage``."""
+        raise NotImplementedError
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        """The queries to private data, with relative noise; ``public`` holds the graph, then extra graphs."""
+        raise NotImplementedError
+
+    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
+        """Fit on the first graph; whatever is private passes through the curator."""
+        raise NotImplementedError
+
+    def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        """Class probabilities of every node."""
+        raise NotImplementedError
+
+    def _state(self) -> Arrays:
+        """Everything that prediction needs, by name: weights, and noisy caches."""
+        raise NotImplementedError
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Inverse of :meth:`_state`; ``public_`` is set already."""
+        raise NotImplementedError
+
+    def _uncovered(self, graph: Graph, audience: str) -> str | None:
+        """Why a prediction would leave the guarantee, or None."""
+        if self.covers == "own-prediction" and audience != "owner":
+            return (
+                "each prediction is covered only for its own node: pass audience='owner' when it goes to "
+                "that node alone"
+            )
+        return None
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        """Sentences for the plan and the certificate."""
+        return ()
+
+    # ---------------------------------------------------------------- plan and fit
+
+    def plan(self, public: PublicFacts, extra: Sequence[PublicFacts] = ()) -> Plan:
+        """What ``fit`` will ask of private data and what it will cost, from public facts alone."""
+        validate(type(self), self.method, self.get_params(deep=False))
+        privacy = self._checked_privacy()
+        level = privacy.level
+        for facts in (public, *extra):
+            level.check(facts.directed)
+        drafts = self._stages((public, *extra), level)
+        return make_plan(self.method, privacy, public.num_nodes, drafts, self.covers, self._notes(public, level))
+
+    def fit(self, graph: Graph, *, extra_graphs: Sequence[Graph] = (), progress: Progress | None = None) -> Self:
+        """Learn from the graph under the plan.
+
+        ``extra_graphs`` are further private graphs on which ``predict`` will be wanted: methods that read
+        edges to predict plan a charged aggregation for each, as if all held the same edges.
+        """
+        level = self._checked_privacy().level
+        graphs = [level.view(g) for g in (graph, *extra_graphs)]
+        plan = self.plan(graphs[0].public, [g.public for g in graphs[1:]])
+        curator = Curator(plan, NoiseSource(insecure_seed=self.insecure_noise_seed))
+        return self._fit_with(graphs, curator, progress)
+
+    def _fit_with(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None = None) -> Self:
+        """Fit through a given curator; the replay audit enters here."""
+        self.__dict__.pop("plan_", None)
+        started = time.perf_counter()
+        self._prepare()
+        self.public_ = graphs[0].public
+        self.extra_public_ = [graph.public for graph in graphs[1:]]
+        curator.watch(self._public_state)
+        self._learn(graphs, curator, progress)
+        curator.finish()
+        self.certificate_ = make_certificate(
+            curator.plan,
+            noise=curator.noise_description,
+            for_release=curator.for_release,
+            spent=curator.spent_event(),
+            versions=_versions(),
+        )
+        self.epsilon_spent_ = curator.plan.epsilon
+        self.fit_seconds_ = time.perf_counter() - started
+        self.plan_ = curator.plan
+        return self
+
+    def _prepare(self) -> None:
+        """Device, generator and an empty list of watched modules, for a fit or a restored release."""
+        self._watched: dict[str, nn.Module] = {}
+        self._device = (self.compute or Compute()).prepare()
+        self._generator = self._new_generator()
+
+    def _checked_privacy(self) -> Privacy:
+        if self.privacy is None:
+            raise PrivacyError(
+                "say what is protected: privacy=Privacy(EdgeLevel(), epsilon=4.0), for example, "
+                "or Privacy.none() for a model without any guarantee"
+            )
+        if not isinstance(self.privacy, Privacy):
+            raise ParameterError(f"{self.method}: privacy must be a Privacy, not {self.privacy!r}")
+        if self.compute is not None and not isinstance(self.compute, Compute):
+            raise ParameterError(f"{self.method}: compute must be a Compute, not {self.compute!r}")
+        kind = self.privacy.level.kind
+        if kind not in self.levels:
+            raise UnsupportedError(f"{self.method} does not support level {kind}: it has {', '.join(self.levels)}")
+        return self.privacy
+
+    def _new_generator(self) -> torch.Generator:
+        """Randomness for everything that is not privacy noise."""
+        generator = torch.Generator(device=self._device)
+        if self.random_state is None:
+            generator.seed()
+        else:
+            generator.manual_seed(int(self.random_state))
+        return generator
+
+    def _public_state(self) -> Arrays:
+        """Parameters and generator state, which must not depend on private data between stages."""
+        state = {"generator": self._generator.get_state().numpy()}
+        for name, module in self._watched.items():
+            for key, value in module.state_dict().items():
+                state[f"{name}.{key}"] = value.detach().cpu().numpy().copy()
+        return state
+
+    # ---------------------------------------------------------------- predict
+
+    def predict_proba(
+        self,
+        graph: Graph,
+        *,
+        nodes: npt.ArrayLike | None = None,
+        audience: str = "anyone",
+        uncovered: bool = False,
+    ) -> npt.NDArray[np.float32]:
+        """Class probabilities, one row a node (or for each of ``nodes``).
+
+        Raises :class:`UncoveredReleaseError` where the guarantee does not cover the answer, unless
+        ``uncovered=True``.
+        """
+        self._check_fitted()
+        if audience not in ("anyone", "owner"):
+            raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
+        graph = self._checked_privacy().level.view(graph)
+        self._check_matches(graph)
+        reason = None if uncovered else self._uncovered(graph, audience)
+        if reason is not None:
+            raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
+        found = self._probabilities(graph)
+        return found if nodes is None else found[np.asarray(nodes)]
+
+    def predict(self, graph: Graph, **options: Any) -> npt.NDArray[np.int64]:
+        """The most probable class; options as in :meth:`predict_proba`."""
+        return self.predict_proba(graph, **options).argmax(axis=1)
+
+    def score(self, graph: Graph, mask: str = "test", *, uncovered: bool = False) -> float:
+        """Accuracy on the labelled nodes of a mask: a research figure, outside every guarantee."""
+        wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
+        if len(wanted) == 0:
+            raise ParameterError(f"the {mask} mask holds no labelled node")
+        predicted = self.predict(graph, nodes=wanted, audience="owner", uncovered=uncovered)
+        return float(np.mean(predicted == graph.labels[wanted]))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "plan_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+
+    def _check_matches(self, graph: Graph) -> None:
+        if graph.num_features != self.public_.num_features:
+            raise ParameterError(
+                f"{self.method} was fitted on {self.public_.num_features} features, the graph has {graph.num_features}"
+            )
+
+    # ---------------------------------------------------------------- release
+
+    def save(self, folder: str) -> None:
+        """Write a release folder, whole or not at all; see ``methods.release``."""
+        from discreet.methods.release import save_release
+
+        self._check_fitted()
+        save_release(self, folder)
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    return {"discreet": version("discreet"), "torch": torch.__version__, "numpy": np.__version__}

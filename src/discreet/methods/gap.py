@@ -1,0 +1,206 @@
+"""``gap``: aggregation perturbation (Sajadmanesh et al. 2023; the analysis is that of paper 004).
+
+An encoder learns from features and labels. Its output, rows of norm at most 1, is aggregated hop by hop;
+each hop passes through the curator, is normalised again, and is cached. A head reads all hops. Prediction
+reads the caches, so it reads no edge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.mechanisms.curator import Curator
+from discreet.methods.base import Arrays
+from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.trained import TrainedClassifier
+from discreet.methods.training import Progress, train, train_on_features, training_rows
+from discreet.ops.propagation import Aggregation, edge_sensitivity, hop_matrix
+from discreet.ops.rows import normalize_rows
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy import events
+from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+from discreet.privacy.plan import Stage
+
+
+@dataclass(eq=False, repr=False)
+class GAP(TrainedClassifier):
+    """Noisy, cached aggregation of encoded features, at level ``none`` or ``edge``.
+
+    Parameters
+    ----------
+    hops
+        How many times rows are aggregated; all hops share one calibration.
+    width
+        Width of the encoder's output, which is what noise is added to. None: the number of classes.
+    aggregation
+        ``sum``, ``mean`` or ``symmetric``.
+
+    Guarantee: with features and labels public, the encoder depends on no edge; hop i reads edges and the
+    released hop i − 1, with the sensitivity of ``ops.propagation.edge_sensitivity``; the head and all
+    predictions are computed from released values. Weights, caches and predictions are covered.
+    """
+
+    method: ClassVar[str] = "gap"
+    levels: ClassVar[tuple[str, ...]] = ("none", "edge")
+
+    _: KW_ONLY
+    hops: Annotated[int, Field(ge=1)] = 1
+    width: Annotated[int, Field(ge=1)] | None = None
+    aggregation: Aggregation = "sum"
+
+    @property
+    def covers(self) -> str:
+        """Prediction reads cached noisy hops and public features, no edge."""
+        return "weights+predictions"
+
+    # ---------------------------------------------------------------- plan
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        sensitivity, why = self._sensitivity(level, public[0])
+        return [
+            Stage(
+                name=stage_name(number, hop),
+                query=f"{self.aggregation} of the neighbours' rows, hop {hop}",
+                mechanism="gaussian",
+                sensitivity=sensitivity,
+                metric="l2",
+                why=why,
+                event=events.GaussianDpEvent(1.0),
+                shape=(facts.num_nodes, self._width(facts)),
+            )
+            for number, facts in enumerate(public)
+            for hop in range(1, self.hops + 1)
+        ]
+
+    def _sensitivity(self, level: Level, public: PublicFacts) -> tuple[float, str]:
+        if isinstance(level, EdgeLevel):
+            return edge_sensitivity(self.aggregation, level)
+        if isinstance(level, NoPrivacy):
+            return edge_sensitivity(self.aggregation, EdgeLevel(directed=public.directed))
+        raise UnsupportedError(f"gap has no sensitivity bound at level {level.spec}")
+
+    def _width(self, public: PublicFacts) -> int:
+        return public.num_classes if self.width is None else self.width
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
+        graph = graphs[0]
+        self._build()
+        self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
+        stacked = torch.nn.Sequential(self.encoder_, self.classifier_)
+        train_on_features(stacked, graph, self._options(), self._generator, title="encoder", progress=progress)
+        self.caches_ = [self._noisy_hops(g, number, curator) for number, g in enumerate(graphs)]
+        self.keys_ = [graph_key(g) for g in graphs]
+        self._train_head(graph, progress)
+
+    def _build(self) -> None:
+        facts = self.public_
+        encoder = widths_of(facts.num_features, self.hidden, self.layers, self._width(facts))
+        self.encoder_ = MLP(encoder, self.activation, self.dropout, self._generator)
+        self.classifier_ = MLP([self._width(facts), facts.num_classes], self.activation, 0.0, self._generator)
+        head = widths_of((self.hops + 1) * self._width(facts), self.hidden, self.layers, facts.num_classes)
+        self.head_ = MLP(head, self.activation, self.dropout, self._generator)
+
+    @torch.no_grad()
+    def _encode(self, graph: Graph) -> Tensor:
+        self.encoder_.eval()
+        return normalize_rows(self.encoder_(feature_tensor(graph.features, self._device)))
+
+    def _noisy_hops(self, graph: Graph, number: int, curator: Curator) -> list[Tensor]:
+        matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
+        rows, hops = self._encode(graph), []
+        for hop in range(1, self.hops + 1):
+            noisy = curator.measure(stage_name(number, hop), (matrix @ rows).cpu().numpy())
+            rows = normalize_rows(torch.from_numpy(noisy).to(self._device))
+            hops.append(rows)
+        return hops
+
+    def _train_head(self, graph: Graph, progress: Progress | None) -> None:
+        inputs = torch.cat([self._encode(graph), *self.caches_[0]], dim=1)
+        rows = torch.tensor(training_rows(graph), device=self._device)
+        labels = torch.tensor(graph.labels, device=self._device)
+
+        def forward(batch: Tensor) -> Tensor:
+            logits: Tensor = self.head_(inputs[batch])
+            return logits
+
+        train(self.head_, forward, labels, rows, self._options(), self._generator, title="head", progress=progress)
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, graph: Graph, audience: str) -> str | None:
+        if isinstance(self._checked_privacy().level, NoPrivacy) or self._cache_of(graph) is not None:
+            return None
+        return (
+            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
+            "extra_graphs, so that the plan charges its aggregation"
+        )
+
+    def _cache_of(self, graph: Graph) -> list[Tensor] | None:
+        key = graph_key(graph)
+        return self.caches_[self.keys_.index(key)] if key in self.keys_ else None
+
+    @torch.no_grad()
+    def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        hops = self._cache_of(graph)
+        if hops is None:
+            hops = self._plain_hops(graph)
+        logits: Tensor = self.head_(torch.cat([self._encode(graph), *hops], dim=1))
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    def _plain_hops(self, graph: Graph) -> list[Tensor]:
+        """Hops without noise, for graphs that nothing protects."""
+        matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
+        rows, hops = self._encode(graph), []
+        for _ in range(self.hops):
+            rows = normalize_rows(matrix @ rows)
+            hops.append(rows)
+        return hops
+
+    # ---------------------------------------------------------------- release
+
+    def _state(self) -> Arrays:
+        caches = {
+            f"cache.{number}.{hop}": rows.cpu().numpy()
+            for number, hops in enumerate(self.caches_)
+            for hop, rows in enumerate(hops, start=1)
+        }
+        keys = {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
+        return {**module_state("encoder", self.encoder_), **module_state("head", self.head_), **caches, **keys}
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._build()
+        restore_module("encoder", self.encoder_, state)
+        restore_module("head", self.head_, state)
+        numbers = range(1 + len(self.extra_public_))
+        self.keys_ = [state[f"key.{number}"].tobytes() for number in numbers]
+        self.caches_ = [
+            [torch.tensor(state[f"cache.{number}.{hop}"]) for hop in range(1, self.hops + 1)] for number in numbers
+        ]
+
+
+def stage_name(number: int, hop: int) -> str:
+    """``hop 1`` on the graph itself, ``extra graph 1 hop 1`` on a further one."""
+    return f"hop {hop}" if number == 0 else f"extra graph {number} hop {hop}"
+
+
+def graph_key(graph: Graph) -> bytes:
+    """Tells graphs apart by what edge level takes as public: the features. Edges do not enter."""
+    found = hashlib.sha256(str(graph.features.shape).encode())
+    features = graph.features
+    arrays = [features] if isinstance(features, np.ndarray) else [features.indptr, features.indices, features.data]
+    for part in arrays:
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.digest()

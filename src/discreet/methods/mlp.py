@@ -1,0 +1,61 @@
+"""``mlp``: a network on features alone. It reads no edge, so at edge level it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.mechanisms.curator import Curator
+from discreet.methods.base import Arrays
+from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.trained import TrainedClassifier
+from discreet.methods.training import Progress, train_on_features
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy.levels import Level
+from discreet.privacy.plan import Stage
+
+
+@dataclass(eq=False, repr=False)
+class MLPClassifier(TrainedClassifier):
+    """A multilayer perceptron on the features of each node.
+
+    Guarantee: at edge level features and labels are public and no edge is read, so ε = 0 is spent, for
+    weights and all predictions on any graph.
+    """
+
+    method: ClassVar[str] = "mlp"
+    levels: ClassVar[tuple[str, ...]] = ("none", "edge")
+
+    @property
+    def covers(self) -> str:
+        """No edge is read, so everything is covered."""
+        return "weights+predictions"
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        return []
+
+    def _build(self) -> MLP:
+        widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
+        return MLP(widths, self.activation, self.dropout, self._generator)
+
+    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
+        self.network_ = self._watched["network"] = self._build()
+        train_on_features(self.network_, graphs[0], self._options(), self._generator, progress=progress)
+
+    @torch.no_grad()
+    def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        logits: Tensor = self.network_(feature_tensor(graph.features, self._device))
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    def _state(self) -> Arrays:
+        return module_state("network", self.network_)
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.network_ = restore_module("network", self._build(), state)

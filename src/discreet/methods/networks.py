@@ -1,0 +1,96 @@
+"""Small networks with explicit randomness: every draw comes from a generator that the caller owns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from discreet.ops.sparse import SparseMatrix
+
+Module = TypeVar("Module", bound=nn.Module)
+Activation = Literal["relu", "selu", "tanh", "gelu"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "selu": torch.selu,
+    "tanh": torch.tanh,
+    "gelu": nn.functional.gelu,
+}
+
+
+class Linear(nn.Module):
+    """x ↦ xW + b for dense or sparse x, Glorot-initialised from a generator."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        """Draw the weights; the bias starts at zero."""
+        super().__init__()
+        bound = (6 / (inputs + outputs)) ** 0.5
+        draw = torch.rand(inputs, outputs, generator=generator, device=generator.device)
+        self.weight = nn.Parameter((2 * draw - 1) * bound)
+        self.bias = nn.Parameter(torch.zeros(outputs, device=generator.device))
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """The affine map."""
+        return x @ self.weight + self.bias
+
+
+class Dropout(nn.Module):
+    """Dropout that draws from its own generator, so that fits do not touch torch's global state."""
+
+    def __init__(self, rate: float, generator: torch.Generator) -> None:
+        """Keep the generator; nothing is drawn yet."""
+        super().__init__()
+        self.rate = rate
+        self._generator = generator
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Zero entries at the given rate and rescale the rest, while training."""
+        if not self.training or self.rate == 0:
+            return x
+        keep = torch.rand(x.shape, generator=self._generator, device=x.device) >= self.rate
+        return x * keep / (1 - self.rate)
+
+
+class MLP(nn.Module):
+    """Linear layers with an activation and dropout between them.
+
+    Rows never meet (there is no batch normalisation), so per-example gradients exist.
+    """
+
+    def __init__(
+        self, widths: Sequence[int], activation: Activation, dropout: float, generator: torch.Generator
+    ) -> None:
+        """``widths`` runs from the input to the output."""
+        super().__init__()
+        pairs = itertools.pairwise(widths)
+        self.layers = nn.ModuleList(Linear(a, b, generator) for a, b in pairs)
+        self.dropout = Dropout(dropout, generator)
+        self._activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """Logits or embeddings: the last layer is linear."""
+        for layer in list(self.layers)[:-1]:
+            x = self.dropout(self._activation(layer(x)))
+        out: Tensor = self.layers[-1](x)
+        return out
+
+
+def widths_of(inputs: int, hidden: int, layers: int, outputs: int) -> list[int]:
+    """The widths of a network with ``layers`` linear maps."""
+    return [inputs, *[hidden] * (layers - 1), outputs]
+
+
+def module_state(name: str, module: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """A module's parameters as arrays, each name prefixed."""
+    return {f"{name}.{key}": value.detach().cpu().numpy() for key, value in module.state_dict().items()}
+
+
+def restore_module(name: str, module: Module, state: Mapping[str, npt.NDArray[Any]]) -> Module:
+    """Fill a module with what :func:`module_state` gave, and set it to predict."""
+    found = {key: torch.tensor(state[f"{name}.{key}"]) for key in module.state_dict()}
+    module.load_state_dict(found)
+    return module.eval()

@@ -1,0 +1,76 @@
+"""One declaration a parameter: the annotated fields of an estimator are its schema."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, get_type_hints
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from discreet.errors import ParameterError
+
+# Objects of our own, checked by their own constructors, and never set from text.
+OBJECTS = ("privacy", "compute")
+
+
+@cache
+def schema(estimator: type) -> type[BaseModel]:
+    """A strict pydantic model with the parameters of the estimator's constructor."""
+    hints = get_type_hints(estimator, include_extras=True)
+    parameters = inspect.signature(estimator).parameters
+    fields: dict[str, Any] = {
+        name: (hints[name], parameter.default) for name, parameter in parameters.items() if name not in OBJECTS
+    }
+    return create_model(
+        estimator.__name__, __config__=ConfigDict(strict=True, extra="forbid", protected_namespaces=()), **fields
+    )
+
+
+def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> None:
+    """Refuse a value of the wrong type or range with one sentence that names parameter, rule and value."""
+    plain = {name: _plain(value) for name, value in values.items() if name not in OBJECTS}
+    try:
+        schema(estimator_class)(**plain)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]) if first["loc"] else "?"
+        rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
+        raise ParameterError(f"{method}: {name} {rule}, not {first['input']!r}") from None
+
+
+def parse_settings(estimator_class: type, method: str, settings: Iterable[str]) -> dict[str, Any]:
+    """``key=value`` texts as parameters, checked. Values are JSON; what is not JSON is a word."""
+    known = list(schema(estimator_class).model_fields)
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals:
+            raise ParameterError(f"--set takes key=value, not {setting!r}")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
+            raise ParameterError(f"{method} has no parameter {key!r}: {hint}")
+        parsed[key] = _from_text(text)
+    validate(estimator_class, method, parsed)
+    return parsed
+
+
+def _from_text(text: str) -> Any:
+    try:
+        return _tuples(json.loads(text))
+    except json.JSONDecodeError:
+        return text
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars are numbers too."""
+    return value.item() if isinstance(value, np.generic) else value

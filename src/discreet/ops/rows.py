@@ -1,0 +1,33 @@
+"""Bounding rows: unit norm, or norm at most C. What one node can contribute starts here."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from discreet.errors import ParameterError
+
+# Dividing in float32 can leave a norm one rounding step above 1; this margin keeps it below.
+_MARGIN = 1 - 1e-6
+
+
+def normalize_rows(rows: Tensor) -> Tensor:
+    """Each row scaled to unit ℓ2 norm; a zero row stays zero.
+
+    Guarantee: no row of the result has norm above 1. Depends on each row alone.
+    """
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    return torch.where(norms > 0, rows / norms.clamp_min(torch.finfo(rows.dtype).tiny), rows) * _MARGIN
+
+
+def clip_rows(rows: Tensor, max_norm: float) -> Tensor:
+    """Each row scaled down to ℓ2 norm at most ``max_norm``; shorter rows are left alone.
+
+    Guarantee: no row of the result has norm above ``max_norm``. Depends on each row alone. ``max_norm``
+    must be a constant or released: reading it from the rows would leak.
+    """
+    if not max_norm > 0:
+        raise ParameterError(f"the clip norm must be positive, not {max_norm}")
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    scale: Tensor = max_norm * _MARGIN / norms.clamp_min(torch.finfo(rows.dtype).tiny)
+    return rows * scale.clamp_max(1.0)

@@ -1,0 +1,85 @@
+"""Sparse products that train: a constant CSR matrix times a dense tensor, differentiable in the latter."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+# The CSR kernels used here (product with a dense matrix) are the stable part of that interface.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+
+
+class SparseMatrix:
+    """A constant CSR matrix on a device; its transpose is made when a backward pass first needs it.
+
+    ``matrix @ dense`` costs (stored entries) × (width) and runs on all threads that torch has.
+    """
+
+    def __init__(self, matrix: sp.csr_array, device: str | torch.device = "cpu") -> None:
+        """Share the arrays of ``matrix`` where the device allows it."""
+        self._scipy = matrix
+        self.shape: tuple[int, int] = matrix.shape
+        self.device = torch.device(device)
+
+    @cached_property
+    def csr(self) -> Tensor:
+        """The matrix as torch holds it."""
+        return _to_torch(self._scipy, self.device)
+
+    @cached_property
+    def transposed(self) -> Tensor:
+        """The transpose, in CSR form too."""
+        return _to_torch(self._scipy.T.tocsr(), self.device)
+
+    def rows(self, index: npt.NDArray[np.int64]) -> SparseMatrix:
+        """The chosen rows."""
+        return SparseMatrix(self._scipy[index], self.device)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """The product with a dense matrix."""
+        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        return product
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.csr @ dense
+
+    @staticmethod
+    def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.transposed @ grad[0]
+
+
+def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
+    index = np.int32 if matrix.nnz < 2**31 - 1 and max(matrix.shape) < 2**31 - 1 else np.int64
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # read-only arrays are fine: nothing writes to a constant matrix
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(index, copy=False)),
+            torch.from_numpy(matrix.indices.astype(index, copy=False)),
+            torch.from_numpy(matrix.data),
+            size=matrix.shape,
+        ).to(device)
+
+
+def feature_tensor(features: npt.NDArray[Any] | sp.csr_array, device: str | torch.device) -> Tensor | SparseMatrix:
+    """Features as a model reads them: sparse stays sparse."""
+    if isinstance(features, np.ndarray):
+        return torch.tensor(features, device=device)
+    return SparseMatrix(features, device)
+
+
+def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | SparseMatrix:
+    """The chosen rows of either kind."""
+    if isinstance(features, SparseMatrix):
+        return features.rows(index.cpu().numpy())
+    return features[index]

@@ -1,0 +1,54 @@
+"""The card: a certificate as a page that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def render_card(certificate: Mapping[str, Any]) -> str:
+    """Markdown, made from the certificate alone."""
+    warning = (
+        [] if certificate["noise"]["for_release"] else ["> **Not for release.** " + certificate["noise"]["source"], ""]
+    )
+    if certificate["epsilon"] == "infinite":
+        warning += ["> **Not private.** This model was trained without any guarantee (ε = ∞).", ""]
+    lines = [
+        f"# {certificate['method']}: a model for {certificate['task']}",
+        "",
+        *warning,
+        f"- **Guarantee**: ε = {_figure(certificate['epsilon'])}, δ = {certificate['delta']:g} "
+        f"(budget ε = {_figure(certificate['budget']['epsilon'])})",
+        f"- **Protected**: {certificate['level']['relation']}",
+        f"- **Covers** ({certificate['covers']['name']}): {certificate['covers']['means']}",
+        f"- **Taken as public**: {certificate['public']}",
+        f"- **Trust**: {certificate['trust']}",
+        f"- **Accounting**: {certificate['accounting']}; "
+        + ", ".join(f"{name} ε = {_figure(value)}" for name, value in certificate["epsilon_by_accountant"].items()),
+        f"- **Noise**: {certificate['noise']['source']}",
+        f"- **Tuning**: {certificate['tuning']}",
+        "",
+        "## What read private data",
+        "",
+        *_stage_table(certificate["stages"]),
+        "",
+        *(f"- {note}" for note in [*certificate["notes"], *certificate["caveats"]]),
+        "",
+        "Check this release with `discreet verify FOLDER`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _stage_table(stages: list[Mapping[str, Any]]) -> list[str]:
+    if not stages:
+        return ["Nothing: no stage reads private data."]
+    rows = [
+        f"| {s['name']} | {s['query']} | {s['mechanism']} | {_figure(s['sensitivity'])} ({s['metric']}) "
+        f"| {s['runs']} | {s['why']} |"
+        for s in stages
+    ]
+    return ["| stage | query | mechanism | sensitivity | runs | why |", "|---|---|---|---|---|---|", *rows]
+
+
+def _figure(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"

@@ -1,0 +1,196 @@
+"""The certificate: what was promised, what ran, and what it cost, in a form that anyone can check.
+
+``verify`` recomputes ε from the events alone and checks every file against its hash. That is integrity,
+not authenticity: it shows that the parts belong together, not who made them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dp_accounting.dp_event import DpEvent
+
+from discreet.errors import CertificateError, DiscreetError
+from discreet.privacy import events
+from discreet.privacy.accountants import accountant_versions, spend
+from discreet.privacy.coverage import COVERAGE
+from discreet.privacy.level_specs import parse_level
+from discreet.privacy.plan import Plan, Stage
+
+SCHEMA = 1
+CERTIFICATE = "certificate.json"
+RELEASE_FILES = ("weights.safetensors", "config.json", "card.md")
+# Recomputing with the same library gives the same figure; this is for rounding between machines.
+_TOLERANCE = 1e-9
+
+CAVEATS = (
+    "Noise is drawn and added in floating point; attacks on exact floating-point arithmetic are out of scope.",
+    "Accuracy figures measured on private data are research figures, outside this guarantee.",
+    "Verification shows integrity (the files, events and epsilon belong together), not who issued them.",
+)
+
+
+def make_certificate(
+    plan: Plan, *, noise: str, for_release: bool, spent: DpEvent, versions: Mapping[str, str]
+) -> dict[str, Any]:
+    """The certificate of a finished fit, without file hashes: :func:`seal` adds those.
+
+    ``spent`` is what the curator's ledger says ran; a certificate is made only if that equals the plan.
+    """
+    if list(events.leaves(spent)) != [pair for s in plan.stages for pair in [(s.event, 1)] * s.runs]:
+        raise CertificateError("the ledger does not match the plan")
+    level = plan.privacy.level
+    return {
+        "schema": SCHEMA,
+        "task": "node classification",
+        "method": plan.method,
+        "accounting": "rigorous",
+        "level": {"spec": level.spec, "relation": level.describe()},
+        "public": level.public_knowledge(),
+        "trust": _trust(level.kind),
+        "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
+        "epsilon": _number(plan.epsilon),
+        "delta": plan.delta,
+        "budget": {"epsilon": _number(plan.privacy.epsilon), "delta": plan.privacy.delta},
+        "epsilon_by_accountant": {name: _number(value) for name, value in plan.spend().items()},
+        "stages": [stage.to_json() for stage in plan.stages],
+        "noise": {"source": noise, "for_release": for_release},
+        "tuning": "hyper-parameters were given, not searched by this run; a search on private data is not accounted",
+        "notes": list(plan.notes),
+        "caveats": list(CAVEATS),
+        "versions": {**accountant_versions(), **versions},
+    }
+
+
+def seal(certificate: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Add the hash of every released file, and the certificate's own digest."""
+    sealed = {**certificate, "files": {name: _sha256(content) for name, content in sorted(files.items())}}
+    return {**sealed, "digest": digest(sealed)}
+
+
+def digest(certificate: Mapping[str, Any]) -> str:
+    """Hash of the certificate's content, the digest itself left out."""
+    content = {key: value for key, value in certificate.items() if key != "digest"}
+    return _sha256(json.dumps(content, sort_keys=True, ensure_ascii=False).encode())
+
+
+# -------------------------------------------------------------------- checking
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked, and how it went."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+def verify(folder: str | Path) -> list[Check]:
+    """Check a release: structure, digest, file hashes, ε from the events, and that it may be released."""
+    folder = Path(folder)
+    try:
+        certificate = read_certificate(folder)
+    except CertificateError as error:
+        return [Check("certificate", False, str(error))]
+    return [
+        Check("certificate", True, f"schema {certificate['schema']}"),
+        _check_digest(certificate),
+        *_check_files(folder, certificate),
+        *_check_epsilon(certificate),
+        _check_accounting(certificate),
+        _check_noise(certificate),
+    ]
+
+
+def read_certificate(folder: str | Path) -> dict[str, Any]:
+    """The certificate of a release as a dictionary, or one sentence that says what is wrong with it."""
+    path = Path(folder) / CERTIFICATE
+    try:
+        certificate = json.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise CertificateError(f"{path} cannot be read: is this the folder of a release?") from None
+    except ValueError:
+        raise CertificateError(f"{path} is not valid JSON") from None
+    needed = {"schema", "level", "epsilon", "delta", "budget", "stages", "files", "digest", "noise", "accounting"}
+    if not isinstance(certificate, dict) or not needed <= certificate.keys():
+        raise CertificateError(f"{path} lacks parts that every certificate has")
+    if certificate["schema"] != SCHEMA:
+        raise CertificateError(f"{path} has schema {certificate['schema']!r}; this version reads {SCHEMA}")
+    return certificate
+
+
+def _check_digest(certificate: Mapping[str, Any]) -> Check:
+    same = digest(certificate) == certificate["digest"]
+    return Check("digest", same, "certificate unchanged" if same else "the certificate was changed after sealing")
+
+
+def _check_files(folder: Path, certificate: Mapping[str, Any]) -> list[Check]:
+    listed = certificate["files"]
+    checks = []
+    for name in sorted({*RELEASE_FILES, *listed}):
+        try:
+            found = _sha256((folder / name).read_bytes())
+        except OSError:
+            checks.append(Check(name, False, "missing"))
+            continue
+        same = found == listed.get(name)
+        checks.append(Check(name, same, "hash matches" if same else "the file is not the one that was certified"))
+    return checks
+
+
+def _check_epsilon(certificate: Mapping[str, Any]) -> list[Check]:
+    """Recompute ε from the events alone."""
+    try:
+        parse_level(certificate["level"]["spec"])
+        stages = [Stage.from_json(stage) for stage in certificate["stages"]]
+        event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
+        bounds = spend(event, float(certificate["delta"]))
+        stated, budget = _parse(certificate["epsilon"]), _parse(certificate["budget"]["epsilon"])
+    except (DiscreetError, KeyError, TypeError, ValueError) as error:
+        return [Check("epsilon", False, f"cannot be recomputed: {error}")]
+    if not bounds:
+        return [Check("epsilon", False, "no accountant knows these events")]
+    found = min(bounds.values())
+    same = found == stated or math.isclose(found, stated, rel_tol=_TOLERANCE, abs_tol=1e-12)
+    within = found <= budget * (1 + _TOLERANCE)
+    return [
+        Check("epsilon", same, f"recomputed {found:.9g} at delta {certificate['delta']:g}, stated {stated:.9g}"),
+        Check("budget", within, f"epsilon {found:.6g} of {budget:.6g}"),
+    ]
+
+
+def _check_accounting(certificate: Mapping[str, Any]) -> Check:
+    rigorous = certificate["accounting"] == "rigorous"
+    return Check("accounting", rigorous, "rigorous" if rigorous else "claimed by the paper, not verified")
+
+
+def _check_noise(certificate: Mapping[str, Any]) -> Check:
+    return Check("noise", bool(certificate["noise"].get("for_release")), str(certificate["noise"].get("source")))
+
+
+def _trust(kind: str) -> str:
+    if kind == "local":
+        return "none: every record is perturbed before it leaves its owner"
+    if kind == "none":
+        return "everyone who sees the release"
+    return "the curator who runs the training sees the private graph; nobody else is trusted"
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return "infinite" if math.isinf(value) else value
+
+
+def _parse(value: float | str) -> float:
+    return math.inf if value == "infinite" else float(value)
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
