@@ -36,7 +36,7 @@ def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Featur
 
 def _dense_features(features: Any) -> np.ndarray:
     if is_frozen(features) and features.dtype == np.float32 and features.flags.c_contiguous:
-        return features  # type: ignore[no-any-return]
+        return features
     try:
         given = np.asarray(features)
         if given.dtype.kind == "c":
@@ -116,19 +116,19 @@ def settle_direction(
     """
     n = max(num_nodes, 1)
     if directed is None:
-        keys = _unique(target * n + source)
+        keys = sorted_unique(target * n + source)
         directed = not np.array_equal(keys, np.sort((keys % n) * n + keys // n))
     elif directed:
-        keys = _unique(target * n + source)
+        keys = sorted_unique(target * n + source)
     else:
-        once = _unique(np.minimum(source, target) * n + np.maximum(source, target))
+        once = sorted_unique(np.minimum(source, target) * n + np.maximum(source, target))
         keys = np.concatenate([once, (once % n) * n + once // n])
         keys.sort()
     return keys % n, keys // n, directed
 
 
-def _unique(keys: IntArray) -> IntArray:
-    """Sorted distinct keys, sorting in place: half the memory of ``np.unique`` on large edge lists."""
+def sorted_unique(keys: IntArray) -> IntArray:
+    """Sorted distinct keys, sorting what is given in place: half the memory of ``np.unique`` on large edge lists."""
     keys.sort()
     if keys.size == 0:
         return keys

@@ -283,7 +283,7 @@ class Graph:
         found = getattr(self, f"{name}_mask")
         if found is None:
             raise GraphError(f"the graph has no {name} mask: split it first, for example with discreet.split")
-        return found  # type: ignore[no-any-return]
+        return found
 
     def __repr__(self) -> str:
         """One line with the shape of the graph."""
@@ -320,7 +320,7 @@ def _check_edges(graph: Graph) -> None:
     keys = target * n + source
     if len(keys) != len(indices) or (np.diff(keys) <= 0).any():
         raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
-    if not graph.directed and not np.array_equal(keys, np.unique(source * n + target)):
+    if not graph.directed and not np.array_equal(keys, np.sort(source * n + target)):
         raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
 
 

@@ -1,0 +1,295 @@
+"""Graphs from and to other libraries: PyG, NetworkX and SciPy here, pandas in ``tables``.
+
+Each library is imported by the function that needs it. What a graph here cannot hold (edge weights,
+several node types, several labels a node) is refused by name, never dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.errors import GraphError, UnsupportedError
+from discreet.graph.clean import as_id_array
+from discreet.graph.graph import MASKS, Graph, NamedSplit
+from discreet.graph.labels import decode_classes, encode_classes
+from discreet.graph.tables import (
+    Weights,
+    check_weights_option,
+    from_pandas,
+    masks_from_words,
+    split_words,
+    to_pandas,
+)
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch import Tensor
+    from torch_geometric.data import Data
+
+__all__ = [
+    "from_networkx",
+    "from_pandas",
+    "from_pyg",
+    "from_scipy",
+    "to_networkx",
+    "to_pandas",
+    "to_pyg",
+    "to_scipy",
+]
+
+# -------------------------------------------------------------------- PyTorch Geometric
+
+
+def from_pyg(
+    data: Data,
+    *,
+    directed: bool | None = None,
+    num_classes: int | None = None,
+    weights: Weights = "refuse",
+    name: str = "graph",
+) -> Graph:
+    """Read a homogeneous ``torch_geometric.data.Data``.
+
+    ``edge_index`` is read as [source; target]. Masks with several columns become the published splits
+    ``mask:0``, ``mask:1``, …. ``directed=None`` calls a symmetric edge set undirected.
+    """
+    _refuse_other_data(data)
+    check_weights_option(weights)
+    for attribute in ("edge_weight", "edge_attr"):
+        given = data.get(attribute)
+        if weights == "refuse" and given is not None and not bool((given == 1).all()):
+            raise GraphError(f'data.{attribute} holds weights, and a graph here has none: pass weights="ignore"')
+    source, target = data.edge_index.cpu().numpy()
+    masks, splits = _pyg_masks(data)
+    names = data.get("class_names")
+    return Graph.from_edges(
+        source,
+        target,
+        _matrix_from_torch(data.x),
+        _pyg_labels(data.get("y")),
+        directed=directed,
+        num_classes=len(names) if num_classes is None and names is not None else num_classes,
+        node_ids=_pyg_ids(data.get("node_ids")),
+        class_names=names,
+        named_splits=splits,
+        name=name,
+        **masks,
+    )
+
+
+def to_pyg(graph: Graph) -> Data:
+    """A ``Data`` with ``x`` (sparse CSR stays sparse), ``edge_index``, ``y``, masks, ids and class names."""
+    torch = _need("torch")
+    data_type = _need("torch_geometric.data", "pyg").Data
+    features = graph.features
+    if isinstance(features, np.ndarray):
+        x = torch.from_numpy(features.copy())
+    else:
+        parts = (torch.from_numpy(part.astype(np.int64)) for part in (features.indptr, features.indices))
+        x = torch.sparse_csr_tensor(*parts, torch.from_numpy(features.data.copy()), size=features.shape)
+    data = data_type(x=x, edge_index=torch.from_numpy(np.stack(graph.edges())))
+    data.y = torch.from_numpy(graph.labels.copy())
+    for mask in MASKS:
+        held = getattr(graph, f"{mask}_mask")
+        if held is not None:
+            data[f"{mask}_mask"] = torch.from_numpy(held.copy())
+    if graph.node_ids is not None:
+        data.node_ids = graph.node_ids.tolist()
+    if graph.class_names is not None:
+        data.class_names = list(graph.class_names)
+    return data
+
+
+def _refuse_other_data(data: Any) -> None:
+    kinds = {kind.__name__ for kind in type(data).__mro__}
+    if "HeteroData" in kinds:
+        raise UnsupportedError("HeteroData is not supported: take one node type, or data.to_homogeneous() first")
+    if "Data" not in kinds:
+        raise UnsupportedError(f"from_pyg takes a torch_geometric.data.Data, not {type(data).__name__}")
+    for attribute in ("x", "edge_index"):
+        if data.get(attribute) is None:
+            raise GraphError(f"data.{attribute} is missing")
+
+
+def _pyg_labels(y: Tensor | None) -> npt.NDArray[Any] | None:
+    if y is None:
+        return None
+    if y.dim() == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.dim() != 1:
+        raise UnsupportedError(f"data.y of shape {tuple(y.shape)} holds several labels a node: one is supported")
+    return y.cpu().numpy()
+
+
+def _pyg_ids(ids: Any) -> Any:
+    return ids.cpu().numpy() if hasattr(ids, "cpu") else ids
+
+
+def _pyg_masks(data: Any) -> tuple[dict[str, Any], tuple[NamedSplit, ...]]:
+    held = {mask: data.get(f"{mask}_mask") for mask in MASKS}
+    masks = {mask: given.cpu().numpy().astype(bool) for mask, given in held.items() if given is not None}
+    columns = {mask.shape[1] for mask in masks.values() if mask.ndim == 2}
+    if not columns:
+        return {f"{mask}_mask": given for mask, given in masks.items()}, ()
+    splits = []
+    for column in range(min(columns)):
+        part = np.zeros(data.num_nodes, dtype=np.int8)
+        for place, mask in enumerate(MASKS, start=1):
+            if mask in masks:
+                chosen = masks[mask][:, column] if masks[mask].ndim == 2 else masks[mask]
+                part[chosen] = place
+        splits.append(NamedSplit(f"mask:{column}", part))
+    return {}, tuple(splits)
+
+
+def _matrix_from_torch(x: Tensor) -> Any:
+    torch = _need("torch")
+    x = x.detach().cpu()
+    if x.layout == torch.strided:
+        return x.float().numpy()
+    csr = x.to_sparse_csr()
+    parts = (csr.values().float().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
+    return sp.csr_array(parts, shape=tuple(x.shape))
+
+
+# -------------------------------------------------------------------- NetworkX
+
+
+def from_networkx(
+    graph: nx.Graph,
+    *,
+    features: str | Sequence[str] = "x",
+    label: str | None = "y",
+    split: str | None = "split",
+    classes: Sequence[Any] | None = None,
+    weights: Weights = "refuse",
+    name: str = "graph",
+) -> Graph:
+    """Read a NetworkX graph of any kind; parallel edges become one, and node ids are kept.
+
+    ``features`` names one node attribute that holds a vector, or several that hold numbers. A node
+    without the ``label`` attribute is unlabelled. ``split`` names an attribute with train, val or test.
+    """
+    check_weights_option(weights)
+    if graph.number_of_nodes() == 0:
+        raise GraphError("the graph has no nodes")
+    rows = {node: row for row, node in enumerate(graph)}
+    if weights == "refuse":
+        for a, b, weight in graph.edges(data="weight", default=1):
+            if weight != 1:
+                raise GraphError(
+                    f'edge {a!r} – {b!r} has weight {weight}, and a graph here has none: pass weights="ignore"'
+                )
+    ends = np.array([(rows[a], rows[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    words = [held.get(split) for _, held in graph.nodes(data=True)] if split is not None else []
+    masks: dict[str, Any] = masks_from_words(words) if any(words) else {}
+    labels, names = (None, None)
+    if label is not None:
+        labels, names = encode_classes([held.get(label) for _, held in graph.nodes(data=True)], classes)
+    return Graph.from_edges(
+        ends[:, 0],
+        ends[:, 1],
+        _networkx_features(graph, features),
+        labels,
+        directed=graph.is_directed(),
+        num_classes=None if names is None else len(names),
+        class_names=names,
+        node_ids=as_id_array(list(graph)),
+        name=name,
+        **masks,
+    )
+
+
+def to_networkx(graph: Graph, *, features: str = "x", label: str = "y", split: str = "split") -> nx.Graph:
+    """A ``Graph`` or ``DiGraph`` over the caller's node ids, with features, labels and split as attributes.
+
+    Sparse features are written as dense vectors, one a node.
+    """
+    networkx = _need("networkx", "networkx")
+    made = networkx.DiGraph() if graph.directed else networkx.Graph()
+    ids = list(range(graph.num_nodes)) if graph.node_ids is None else graph.node_ids.tolist()
+    classes = decode_classes(graph.labels, graph.class_names)
+    words = split_words(graph)
+    for row, node in enumerate(ids):
+        stored = graph.features[[row]]
+        dense = stored if isinstance(stored, np.ndarray) else stored.toarray()
+        held: dict[str, Any] = {features: dense[0].copy()}
+        if classes[row] is not None:
+            held[label] = classes[row]
+        if words[row]:
+            held[split] = words[row]
+        made.add_node(node, **held)
+    source, target = graph.edges()
+    made.add_edges_from((ids[a], ids[b]) for a, b in zip(source.tolist(), target.tolist(), strict=True))
+    return made
+
+
+def _networkx_features(graph: Any, features: str | Sequence[str]) -> npt.NDArray[np.float32]:
+    wanted = [features] if isinstance(features, str) else list(features)
+    rows = []
+    for node, held in graph.nodes(data=True):
+        absent = [attribute for attribute in wanted if attribute not in held]
+        if absent:
+            raise GraphError(f"node {node!r} has no feature attribute {absent[0]!r}")
+        rows.append(np.concatenate([np.atleast_1d(held[attribute]) for attribute in wanted]))
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise GraphError(f"feature vectors differ in length: {min(widths)} and {max(widths)}")
+    return np.stack(rows)
+
+
+# -------------------------------------------------------------------- SciPy
+
+
+def from_scipy(
+    adjacency: sp.spmatrix | sp.sparray,
+    features: npt.ArrayLike | sp.spmatrix | sp.sparray,
+    labels: npt.ArrayLike | None = None,
+    *,
+    directed: bool | None = None,
+    weights: Weights = "refuse",
+    **rest: Any,
+) -> Graph:
+    """Read a square sparse matrix with ``A[i, j]`` for an edge ``i → j`` (so rows are senders).
+
+    Entries other than 0 and 1 are weights: refused, or read as an edge with ``weights="ignore"``.
+    The rest goes to :meth:`Graph.from_edges` (``num_classes``, masks, ``node_ids``, ``name``, …).
+    """
+    check_weights_option(weights)
+    if not sp.issparse(adjacency) or adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise GraphError(f"the adjacency must be a square scipy.sparse matrix, not {_shape_of(adjacency)}")
+    entries = adjacency.tocoo()
+    rows = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
+    if rows != adjacency.shape[0]:
+        raise GraphError(f"the adjacency has {adjacency.shape[0]} rows and the features have {rows}")
+    there = entries.data != 0
+    if weights == "refuse" and not (entries.data[there] == 1).all():
+        odd = entries.data[there & (entries.data != 1)][0]
+        raise GraphError(f'the adjacency holds {odd}, and edges here have no weight: pass weights="ignore"')
+    source, target = entries.coords
+    return Graph.from_edges(source[there], target[there], features, labels, directed=directed, **rest)
+
+
+def to_scipy(graph: Graph) -> sp.csr_array:
+    """The adjacency with ``A[i, j] = 1`` for an edge ``i → j``: the transpose of ``graph.adjacency``."""
+    return graph.adjacency.T.tocsr()
+
+
+def _shape_of(given: Any) -> str:
+    shape = getattr(given, "shape", None)
+    return f"{type(given).__name__} of shape {shape}" if shape is not None else type(given).__name__
+
+
+def _need(module: str, extra: str | None = None) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        how = f"install discreet[{extra}]" if extra else f"install {module}"
+        raise UnsupportedError(f"this conversion needs {module.split('.')[0]}: {how}") from error

@@ -1,0 +1,322 @@
+"""Public graphs by name: what is known of each, where its files are looked for, and how to get them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DataNotFoundError, GraphError, ParameterError
+from discreet.graph import readers
+from discreet.graph.download import download
+from discreet.graph.graph import Graph
+from discreet.graph.io import load_path
+from discreet.graph.readers import Raw
+
+ENVIRONMENT = "DISCREET_DATA"
+SYNTHETIC = "csbm"
+SCHOOL_PREFIX = "fb100:"
+SCHOOL_FOLDER = "Facebook100"
+DEFAULT_MIN_CLASS_SIZE = 1000
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A public graph: its statistics, its place under the data root, and its reader.
+
+    ``edges`` counts undirected edges without self-loops. ``pyg`` names the torch_geometric loader (and its
+    name for the graph) that downloads the same files; None where no loader there gives these files.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    folder: str
+    file: str
+    read: Callable[[Path], Raw]
+    pyg: tuple[str, str | None] | None = None
+
+    def where(self, root: Path) -> Path | None:
+        """The folder of its files under a root, or None where they are not there."""
+        folder = root / self.folder
+        return folder if (folder / self.file).is_file() else None
+
+
+@dataclass(frozen=True)
+class Availability:
+    """One row of the table of known graphs. ``path`` is where its files are, None if they were not found."""
+
+    name: str
+    nodes: int | None
+    edges: int | None
+    features: int | None
+    classes: int | None
+    path: Path | None
+    status: str
+
+
+def load(
+    name: str,
+    root: str | Path | None = None,
+    directed: bool | None = None,
+    *,
+    min_class_size: int | None = None,
+    fetch: bool = True,
+) -> Graph:
+    """Load a public graph by name; case, ``-`` and ``_`` do not matter.
+
+    Files are looked for under ``root``, ``$DISCREET_DATA`` and ``~/.cache/discreet``, in that order. Where they
+    are absent and ``fetch`` is true, torch_geometric downloads them into ``~/.cache/discreet``.
+
+    Every graph is undirected unless ``directed=True`` asks for the edges as stored (Chameleon, Squirrel, Actor,
+    Cora-ML, … are stored directed). ``min_class_size`` is for Facebook100 schools, ``fb100:School`` or
+    ``fb100:School:size``; ``csbm`` is the synthetic default and needs no files.
+    """
+    if normalise(name) == SYNTHETIC:
+        return _synthetic(directed)
+    dataset = find(name, min_class_size)
+    roots = data_roots(root)
+    folder = next((place for place in map(dataset.where, roots) if place is not None), None)
+    if folder is None and fetch and dataset.pyg is not None:
+        folder = _fetched(dataset, roots)
+    if folder is None:
+        raise DataNotFoundError(_not_found(dataset, roots))
+    raw = dataset.read(folder)
+    return Graph.from_edges(
+        raw.sources,
+        raw.targets,
+        raw.features,
+        raw.labels,
+        directed=bool(directed),
+        num_classes=int(raw.labels.max()) + 1,
+        named_splits=raw.splits,
+        node_ids=raw.node_ids,
+        class_names=raw.class_names,
+        name=dataset.name,
+    )
+
+
+def resolve(data: str | Path, root: str | Path | None = None, directed: bool | None = None, **options: Any) -> Graph:
+    """A graph by name or by path: what the command does with ``--data``.
+
+    A ``.npz`` file, an existing folder, or anything with a path separator is a path (see
+    :func:`discreet.graph.load_path`); everything else is a name. A known name wins over a folder called so.
+    """
+    text = str(data)
+    known = normalise(text) == SYNTHETIC or text.lower().startswith(SCHOOL_PREFIX) or normalise(text) in _BY_KEY
+    looks_like_path = text.endswith(".npz") or os.sep in text or Path(text).expanduser().is_dir()
+    if isinstance(data, Path) or (looks_like_path and not known):
+        return load_path(data, directed=directed, **options)
+    if options:
+        raise ParameterError(f"the graph {text!r} has no columns to choose: {', '.join(sorted(options))}")
+    return load(text, root, directed)
+
+
+def available(root: str | Path | None = None) -> list[Availability]:
+    """Every known graph with its public statistics, and whether its files are found."""
+    roots = data_roots(root)
+    rows = [Availability(SYNTHETIC, 2000, None, 100, 2, None, "generated")]
+    schools = [_school(name, DEFAULT_MIN_CLASS_SIZE) for name in _schools_found(roots) if name != "UCLA26"]
+    for dataset in (*DATASETS, _school("UCLA26", DEFAULT_MIN_CLASS_SIZE), *schools):
+        path = next((place for place in map(dataset.where, roots) if place is not None), None)
+        absent = "can be downloaded" if dataset.pyg is not None else "not found"
+        rows.append(
+            Availability(
+                dataset.name,
+                dataset.nodes or None,
+                dataset.edges or None,
+                dataset.features or None,
+                dataset.classes or None,
+                path,
+                "found" if path is not None else absent,
+            )
+        )
+    return rows
+
+
+def data_roots(root: str | Path | None = None) -> list[Path]:
+    """Where files are looked for, in order."""
+    given = [root, os.environ.get(ENVIRONMENT), cache_root()]
+    return [Path(place).expanduser() for place in given if place]
+
+
+def cache_root() -> Path:
+    """Where downloads go."""
+    return Path.home() / ".cache" / "discreet"
+
+
+def find(name: str, min_class_size: int | None = None) -> Dataset:
+    """The dataset of that name, or an error that lists the nearest names."""
+    if name.lower().startswith(SCHOOL_PREFIX):
+        return _find_school(name[len(SCHOOL_PREFIX) :], min_class_size)
+    if min_class_size is not None:
+        raise ParameterError(f"min_class_size is for Facebook100 schools (fb100:School), not {name!r}")
+    dataset = _BY_KEY.get(normalise(name))
+    if dataset is None:
+        names = [SYNTHETIC, *(known.name for known in DATASETS), "fb100:UCLA26"]
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known names are {', '.join(names)}"
+        raise ParameterError(f"there is no graph named {name!r}: {hint}")
+    return dataset
+
+
+def normalise(name: str) -> str:
+    """One key for the spellings of a name."""
+    return name.strip().lower().replace("-", "").replace("_", "")
+
+
+# -------------------------------------------------------------------- parts
+
+
+def _synthetic(directed: bool | None) -> Graph:
+    from discreet.graph.synthetic import csbm
+
+    if directed:
+        raise GraphError("csbm is undirected: directed=True cannot be asked of it")
+    return csbm()
+
+
+def _find_school(given: str, min_class_size: int | None) -> Dataset:
+    school, _, size = given.partition(":")
+    if size and not (size.isdigit() and int(size) > 0):
+        raise ParameterError(f"the smallest class of fb100:{given} must be a whole number above 0, not {size!r}")
+    if not school or os.sep in school or school.startswith("."):
+        raise ParameterError(f"a Facebook100 graph is named fb100:School, as in fb100:UCLA26, not fb100:{given}")
+    if min_class_size is None:
+        min_class_size = int(size) if size else DEFAULT_MIN_CLASS_SIZE
+    if min_class_size < 1:
+        raise ParameterError(f"min_class_size must be a whole number above 0, not {min_class_size}")
+    return _school(school, min_class_size)
+
+
+def _school(school: str, min_class_size: int) -> Dataset:
+    counts = (15851, 558817, 469, 5) if (school, min_class_size) == ("UCLA26", 1000) else (0, 0, 0, 0)
+    suffix = "" if min_class_size == DEFAULT_MIN_CLASS_SIZE else f":{min_class_size}"
+    read = partial(readers.read_facebook100, school=school, min_class_size=min_class_size)
+    folder = f"{SCHOOL_FOLDER}/{school}/raw"
+    return Dataset(f"{SCHOOL_PREFIX}{school}{suffix}", *counts, folder, f"{school}.mat", read)
+
+
+def _schools_found(roots: list[Path]) -> list[str]:
+    found = {path.stem for root in roots for path in root.glob(f"{SCHOOL_FOLDER}/*/raw/*.mat")}
+    return sorted(found)
+
+
+def _fetched(dataset: Dataset, roots: list[Path]) -> Path:
+    assert dataset.pyg is not None
+    loader, spelling = dataset.pyg
+    try:
+        download(loader, spelling, dataset.folder, cache_root())
+    except Exception as error:  # no network, no PyG, a host that changed: one sentence for all
+        raise DataNotFoundError(_not_found(dataset, roots, error)) from error
+    return cache_root() / dataset.folder
+
+
+def _not_found(dataset: Dataset, roots: list[Path], error: Exception | None = None) -> str:
+    looked = ", ".join(str(root / dataset.folder / dataset.file) for root in roots)
+    failed = f", and the download failed ({_one_line(error)})" if error is not None else ""
+    return (
+        f"the files of {dataset.name} are not at {looked}{failed}: put them under one of these roots, "
+        f"or set ${ENVIRONMENT} or the data root to the folder that holds {dataset.folder}"
+    )
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text[:120] if text else type(error).__name__
+
+
+# -------------------------------------------------------------------- the table
+
+
+def _planetoid(name: str, spelling: str, *counts: int) -> Dataset:
+    read = partial(readers.read_planetoid, name=name)
+    nodes, edges, features, classes = counts
+    return Dataset(
+        name, nodes, edges, features, classes, f"{spelling}/raw", f"ind.{name}.graph", read, ("Planetoid", spelling)
+    )
+
+
+def _npz(
+    name: str, file: str, folder: str, counts: tuple[int, int, int, int], pyg: tuple[str, str | None] | None = None
+) -> Dataset:
+    return Dataset(name, *counts, f"{folder}/raw", file, partial(readers.read_benchmark_npz, file=file), pyg)
+
+
+def _twitch(code: str, nodes: int, edges: int) -> Dataset:
+    # torch_geometric's Twitch downloads other features (128 numbers), so it is not offered here.
+    file = f"{code}.npz"
+    read = partial(readers.read_edges_npz, file=file)
+    return Dataset(f"twitch-{code.lower()}", nodes, edges, 3170, 2, f"Twitch/{code}/raw", file, read)
+
+
+def _geom_gcn(name: str, nodes: int, edges: int, features: int) -> Dataset:
+    read, pyg = partial(readers.read_geom_gcn, name=name), ("WikipediaNetwork", name)
+    return Dataset(name, nodes, edges, features, 5, f"{name}/geom_gcn/raw", "out1_node_feature_label.txt", read, pyg)
+
+
+def _heterophilous(name: str, *counts: int) -> Dataset:
+    nodes, edges, features, classes = counts
+    file = f"{name}.npz"
+    read, pyg = partial(readers.read_heterophilous_npz, file=file), ("HeterophilousGraphDataset", name)
+    return Dataset(name, nodes, edges, features, classes, f"{name}/raw", file, read, pyg)
+
+
+def _attributed(name: str, *counts: int) -> Dataset:
+    nodes, edges, features, classes = counts
+    read, folder = partial(readers.read_attributed, name=name), f"AttributedGraph/{name}/raw"
+    pyg = ("AttributedGraphDataset", name)
+    return Dataset(name, nodes, edges, features, classes, folder, "attrs.npz", read, pyg)
+
+
+DATASETS: tuple[Dataset, ...] = (
+    _planetoid("cora", "Cora", 2708, 5278, 1433, 7),
+    _planetoid("citeseer", "CiteSeer", 3327, 4552, 3703, 6),
+    _planetoid("pubmed", "PubMed", 19717, 44324, 500, 3),
+    _npz("cora_ml", "cora_ml.npz", "cora_ml", (2995, 8158, 2879, 7), ("CitationFull", "Cora_ML")),
+    _npz("dblp", "dblp.npz", "dblp", (17716, 52867, 1639, 4), ("CitationFull", "DBLP")),
+    _npz("citeseer_full", "citeseer.npz", "citeseer", (4230, 5337, 602, 6), ("CitationFull", "CiteSeer")),
+    _npz("photo", "amazon_electronics_photo.npz", "Photo", (7650, 119081, 745, 8), ("Amazon", "Photo")),
+    _npz(
+        "computers",
+        "amazon_electronics_computers.npz",
+        "Computers",
+        (13752, 245861, 767, 10),
+        ("Amazon", "Computers"),
+    ),
+    _npz("cs", "ms_academic_cs.npz", "CS", (18333, 81894, 6805, 15), ("Coauthor", "CS")),
+    _npz("physics", "ms_academic_phy.npz", "Physics", (34493, 247962, 8415, 5), ("Coauthor", "Physics")),
+    _geom_gcn("chameleon", 2277, 31371, 2325),
+    _geom_gcn("squirrel", 5201, 198353, 2089),
+    Dataset(
+        "actor",
+        7600,
+        26659,
+        932,
+        5,
+        "Actor/raw",
+        "out1_node_feature_label.txt",
+        partial(readers.read_actor, name="film"),
+        ("Actor", None),
+    ),
+    _heterophilous("tolokers", 11758, 519000, 10, 2),
+    _heterophilous("minesweeper", 10000, 39402, 7, 2),
+    # torch_geometric's FacebookPagePage and GitHub download other features (128 numbers) than these files.
+    _npz("facebook-pages", "facebook.npz", "FacebookPagePage_full", (22470, 170823, 4714, 4)),
+    _npz("github", "github.npz", "GitHub_full", (37700, 289003, 4005, 2)),
+    _twitch("DE", 9498, 153138),
+    _twitch("EN", 7126, 35324),
+    _twitch("ES", 4648, 59382),
+    _twitch("FR", 6549, 112666),
+    _twitch("PT", 1912, 31299),
+    _twitch("RU", 4385, 37304),
+    _attributed("blogcatalog", 5196, 171743, 8189, 6),
+    _attributed("flickr", 7575, 239738, 12047, 9),
+)
+_BY_KEY = {normalise(dataset.name): dataset for dataset in DATASETS}

@@ -1,0 +1,282 @@
+"""Graphs from and to files: an edge list with a node table, and one ``.npz`` file.
+
+The ``.npz`` layout (version 1), all plain arrays, never pickled objects:
+
+========================  =====================================================================
+``format``, ``version``   the text ``discreet-graph`` and the number 1
+``indptr``, ``indices``   CSR rows of senders, by receiver (int64)
+``features``              dense float32; or ``features_data``, ``features_indices``,
+                          ``features_indptr`` and ``features_shape`` for CSR features
+``labels``                class ids, -1 for none (int64), with ``num_classes``
+``directed``, ``name``    a boolean and a text
+``train_mask``, …         optional: booleans, also ``val_mask`` and ``test_mask``
+``node_ids``              optional: whole numbers or text
+``class_names``           optional: text
+``split_names``,          optional: published splits, one row each of 0 (outside), 1 (train),
+``split_parts``           2 (val), 3 (test)
+========================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
+from discreet.graph.graph import MASKS, Graph, NamedSplit
+from discreet.graph.tables import from_pandas, id_keys, pick_edge_columns, pick_node_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT, VERSION = "discreet-graph", 1
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+TABLE_SUFFIXES = (*_SEPARATORS, *_PARQUET)
+_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+
+# -------------------------------------------------------------------- tables
+
+
+def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
+    """Read an edge list and a node table from CSV, TSV or Parquet files, each with a header.
+
+    The options are those of :func:`discreet.graph.from_pandas`: ``source``, ``target``, ``id``, ``label``,
+    ``features``, ``split``, ``classes``, ``weights`` and ``name``. Ids in text files are read as written.
+    """
+    _check_options(options)
+    edges, nodes = Path(edges).expanduser(), Path(nodes).expanduser()
+    header = _header(nodes)
+    picked = {key: options.get(key) for key in ("id", "label", "split")}
+    as_text = [column for column in pick_node_columns(header, **picked).values() if column is not None]
+    node_table = _read_table(nodes, as_text)
+    ends = pick_edge_columns(_header(edges), options.get("source"), options.get("target"))
+    _check_has_header(edges, ends, set(node_table[as_text[0]].astype(str)))
+    numbered = id_keys(node_table[as_text[0]]).dtype.kind == "i"
+    return from_pandas(_read_edges(edges, list(ends), numbered), node_table, directed=directed, **options)
+
+
+def load_path(path: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
+    """Load a graph from a ``.npz`` file, or from a folder with ``edges`` and ``nodes`` tables.
+
+    A folder holds ``edges.csv`` and ``nodes.csv`` (or ``.tsv``, ``.parquet``, ``.pq``); the options are those
+    of :func:`read_graph`. A ``.npz`` file knows its own columns; with ``directed=False`` it is symmetrised.
+    """
+    path = Path(path).expanduser()
+    if path.is_dir():
+        options.setdefault("name", path.resolve().name)
+        return read_graph(_table_in(path, "edges"), _table_in(path, "nodes"), directed=directed, **options)
+    if not path.exists():
+        raise DataNotFoundError(f"there is no file or folder at {path}")
+    if path.suffix != ".npz":
+        raise GraphError(f"{path} is neither a .npz file nor a folder with edges.csv and nodes.csv")
+    if options:
+        raise ParameterError(f"a .npz file has no columns to choose: {', '.join(sorted(options))} cannot be used")
+    graph = load_npz(path)
+    if directed and not graph.directed:
+        raise GraphError(f"{path} holds an undirected graph, and directed=True cannot be read from it")
+    return graph.to_undirected() if directed is False else graph
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    known = set(inspect.signature(from_pandas).parameters) - {"edges", "nodes", "directed"}
+    for name in options:
+        if name not in known:
+            raise ParameterError(f"unknown option {name!r} for reading a graph: use {', '.join(sorted(known))}")
+
+
+def _read_edges(path: Path, ends: list[str], numbered: bool) -> pd.DataFrame:
+    """Endpoints as numbers where node ids are numbers (far faster on long lists), as text otherwise."""
+    if numbered:
+        with contextlib.suppress(GraphError):
+            return _read_table(path, ends, np.int64)
+    return _read_table(path, ends)
+
+
+def _table_in(folder: Path, stem: str) -> Path:
+    found = [folder / f"{stem}{suffix}" for suffix in TABLE_SUFFIXES if (folder / f"{stem}{suffix}").exists()]
+    if not found:
+        names = ", ".join(f"{stem}{suffix}" for suffix in TABLE_SUFFIXES)
+        raise DataNotFoundError(f"the folder {folder} has none of {names}")
+    if len(found) > 1:
+        raise GraphError(f"the folder {folder} has both {found[0].name} and {found[1].name}: remove one")
+    return found[0]
+
+
+def _header(path: Path) -> list[str]:
+    _check_table(path)
+    if path.suffix in _PARQUET:
+        import pyarrow.parquet as parquet
+
+        return [name for name in _reading(path, parquet.read_schema, path).names if not name.startswith("__")]
+    import pandas as pd
+
+    return list(_reading(path, pd.read_csv, path, sep=_SEPARATORS[path.suffix], nrows=0).columns)
+
+
+def _read_table(path: Path, as_text: list[str], kind: type = str) -> pd.DataFrame:
+    import pandas as pd
+
+    if path.suffix in _PARQUET:
+        return _reading(path, pd.read_parquet, path)
+    columns = _header(path)
+    # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
+    missing = {column: list(_MISSING) for column in columns if column not in as_text}
+    return _reading(
+        path,
+        pd.read_csv,
+        path,
+        sep=_SEPARATORS[path.suffix],
+        dtype=dict.fromkeys(as_text, kind),
+        na_values=missing,
+        keep_default_na=False,
+        index_col=False,
+    )
+
+
+def _check_table(path: Path) -> None:
+    if not path.exists():
+        raise DataNotFoundError(f"there is no file {path}")
+    if path.suffix not in TABLE_SUFFIXES:
+        raise GraphError(f"{path} must be one of {', '.join(TABLE_SUFFIXES)}")
+
+
+def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
+    """Turn a library's complaint about a file into one sentence."""
+    try:
+        return read(*args, **options)
+    except ImportError as error:
+        raise GraphError(f"reading {path} needs pyarrow: install discreet[parquet]") from error
+    except (ValueError, OSError, KeyError) as error:  # parser, encoding and Arrow errors among them
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise GraphError(f"{path} cannot be read as a table: {reason}") from error
+
+
+def _check_has_header(path: Path, ends: tuple[str, str], ids: set[str]) -> None:
+    """A first line that names two nodes is an edge, and reading it as a header would lose that edge."""
+    if all(str(column).split(".")[0] in ids for column in ends):
+        raise GraphError(f"{path} seems to have no header: its first line names two nodes")
+
+
+# -------------------------------------------------------------------- one file
+
+
+def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the whole graph to one ``.npz`` file and return its path.
+
+    The file appears whole or not at all, and an existing one is kept unless ``overwrite`` is set.
+    """
+    path = Path(path).expanduser()
+    if path.suffix != ".npz":
+        raise GraphError(f"the file must end in .npz, not {path.name!r}")
+    if path.exists() and not overwrite:
+        raise OutputExistsError(f"{path} exists: choose another name, or pass overwrite=True")
+    if not path.parent.is_dir():
+        raise DataNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
+    arrays = _to_arrays(graph)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load_npz(path: str | Path) -> Graph:
+    """Read a graph that :func:`save_npz` wrote; everything in it is validated, nothing is unpickled."""
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise DataNotFoundError(f"there is no file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {key: stored[key] for key in stored.files}
+    except (ValueError, OSError, AttributeError, zipfile.BadZipFile) as error:
+        raise GraphError(f"{path} is not a .npz file of plain arrays") from error
+    if str(arrays.get("format")) != FORMAT:
+        raise GraphError(f"{path} was not written by discreet: build a graph and save it with save_npz")
+    if int(arrays.get("version", 0)) != VERSION:
+        raise GraphError(f"{path} has layout version {arrays.get('version')}; this release reads {VERSION}")
+    try:
+        return _from_arrays(arrays)
+    except KeyError as error:
+        raise GraphError(f"{path} lacks the array {error.args[0]!r}") from error
+
+
+def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    arrays: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "indptr": graph.indptr,
+        "indices": graph.indices,
+        "labels": graph.labels,
+        "num_classes": graph.num_classes,
+        "directed": graph.directed,
+        "name": graph.name,
+    }
+    if isinstance(graph.features, np.ndarray):
+        arrays["features"] = graph.features
+    else:
+        arrays |= {f"features_{part}": getattr(graph.features, part) for part in ("data", "indices", "indptr")}
+        arrays["features_shape"] = graph.features.shape
+    arrays |= {f"{name}_mask": getattr(graph, f"{name}_mask") for name in MASKS}
+    arrays["node_ids"] = _plain_ids(graph)
+    arrays["class_names"] = graph.class_names
+    if graph.named_splits:
+        arrays["split_names"] = [split.name for split in graph.named_splits]
+        arrays["split_parts"] = np.stack([split.part for split in graph.named_splits])
+    return {key: np.asarray(value) for key, value in arrays.items() if value is not None}
+
+
+def _plain_ids(graph: Graph) -> np.ndarray | None:
+    ids = graph.node_ids
+    if ids is not None and ids.dtype.kind not in "iuU":
+        kind = type(ids.tolist()[0]).__name__
+        raise GraphError(f"node ids of type {kind} cannot be saved: use whole numbers or text")
+    return ids
+
+
+def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Graph:
+    if "features" in arrays:
+        features: Any = arrays["features"]
+    else:
+        parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
+        features = _csr(parts, tuple(arrays["features_shape"].tolist()))
+    names = arrays.get("class_names")
+    masks: dict[str, Any] = {f"{name}_mask": arrays.get(f"{name}_mask") for name in MASKS}
+    splits = zip(arrays.get("split_names", ()), arrays.get("split_parts", ()), strict=True)
+    return Graph(
+        indptr=arrays["indptr"],
+        indices=arrays["indices"],
+        features=features,
+        labels=arrays["labels"],
+        num_classes=int(arrays["num_classes"]),
+        directed=bool(arrays["directed"]),
+        node_ids=arrays.get("node_ids"),
+        class_names=None if names is None else tuple(names.tolist()),
+        named_splits=tuple(NamedSplit(str(name), part) for name, part in splits),
+        name=str(arrays["name"]),
+        **masks,
+    )
+
+
+def _csr(parts: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> sp.csr_array:
+    try:
+        matrix = sp.csr_array(parts, shape=shape)
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise GraphError(f"the features are not a valid CSR matrix ({error})") from error
+    return matrix

@@ -1,0 +1,61 @@
+"""Class names to class ids and back, the same way for every source of graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import GraphError
+from discreet.graph.clean import UNLABELLED
+
+
+def encode_classes(
+    values: Sequence[Any], classes: Sequence[Any] | None = None
+) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+    """Class ids and class names of one value a node.
+
+    None, NaN, an empty string and -1 mean *unlabelled*. Without ``classes`` the names are the values
+    seen, numbers in numeric order and anything else in alphabetical order. Give ``classes`` where the
+    list is public: its order is kept, a class may be absent, and a value outside it is an error.
+    """
+    names = [_class_name(value) for value in values]
+    if classes is None:
+        ordered = _sorted_names({name for name in names if name is not None})
+    else:
+        ordered = [_class_name(value) or "" for value in classes]
+        if len(set(ordered)) != len(ordered) or "" in ordered:
+            raise GraphError("the class list must hold each class once, without empty names")
+    ids: dict[str | None, int] = {name: place for place, name in enumerate(ordered)}
+    ids[None] = UNLABELLED
+    unknown = next((name for name in names if name not in ids), None)
+    if unknown is not None:
+        raise GraphError(f"label {unknown!r} is not in the class list ({', '.join(ordered)})")
+    return np.array([ids[name] for name in names], dtype=np.int64), tuple(ordered)
+
+
+def decode_classes(labels: npt.NDArray[np.int64], class_names: tuple[str, ...] | None) -> list[str | int | None]:
+    """The class name (or the id, where classes have no names) of each node, None for an unlabelled one."""
+    if class_names is None:
+        return [None if label == UNLABELLED else label for label in labels.tolist()]
+    return [None if label == UNLABELLED else class_names[label] for label in labels.tolist()]
+
+
+def _class_name(value: Any) -> str | None:
+    """One spelling for one class: 3, 3.0 and "3" are the same."""
+    if value is None or value != value:  # NaN and pandas.NaT differ from themselves
+        return None
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    text = re.sub(r"^(-?[0-9]+)\.0$", r"\1", str(value).strip())
+    return None if text in ("", "-1", "<NA>") else text
+
+
+def _sorted_names(names: set[str]) -> list[str]:
+    try:
+        return sorted(names, key=lambda name: (float(name), name))
+    except ValueError:
+        return sorted(names)

@@ -1,0 +1,296 @@
+"""Readers of the raw files in which public graphs are handed around, one function a format.
+
+Readers only read: nothing is written beside the files, features stay sparse where they are, and
+third-party pickles go through an unpickler that knows six harmless names and no other.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from discreet.errors import GraphError
+from discreet.graph.clean import UNLABELLED
+from discreet.graph.graph import MASKS, NamedSplit
+
+IntArray = npt.NDArray[np.int64]
+NUM_GEOM_GCN_SPLITS = 10
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a file holds, as stored: directions, self-loops and duplicates are not settled yet."""
+
+    sources: npt.NDArray[Any]
+    targets: npt.NDArray[Any]
+    features: Any
+    labels: IntArray
+    splits: tuple[NamedSplit, ...] = ()
+    node_ids: npt.NDArray[Any] | None = None
+    class_names: tuple[str, ...] | None = None
+
+
+# -------------------------------------------------------------------- npz files
+
+
+def read_benchmark_npz(folder: Path, file: str) -> Raw:
+    """CSR adjacency and attributes under ``adj_*`` and ``attr_*``; features become binary, as in PyG."""
+    arrays = _read_npz(folder / file)
+    adjacency = _stored_csr(arrays, "adj").tocoo()
+    features = _stored_csr(arrays, "attr").astype(np.float32)
+    features.data[features.data > 0] = 1
+    source, target = adjacency.coords
+    return Raw(source, target, features, arrays["labels"].astype(np.int64))
+
+
+def read_edges_npz(folder: Path, file: str) -> Raw:
+    """Arrays ``features``, ``edges`` (one row an edge) and ``target``: the Twitch graphs."""
+    arrays = _read_npz(folder / file)
+    edges = arrays["edges"]
+    return Raw(edges[:, 0], edges[:, 1], sp.csr_array(arrays["features"]), arrays["target"].astype(np.int64))
+
+
+def read_heterophilous_npz(folder: Path, file: str) -> Raw:
+    """Arrays ``node_features``, ``node_labels``, ``edges`` and ten splits, ``heterophilous:0`` to ``:9``."""
+    arrays = _read_npz(folder / file)
+    edges = arrays["edges"]
+    masks = zip(*(arrays[f"{name}_masks"] for name in MASKS), strict=True)
+    splits = tuple(_named_split(f"heterophilous:{place}", held) for place, held in enumerate(masks))
+    labels = arrays["node_labels"].astype(np.int64)
+    return Raw(edges[:, 0], edges[:, 1], arrays["node_features"], labels, splits)
+
+
+class _Npz(Mapping[str, np.ndarray]):
+    """Arrays of a file, read when asked for, so that pickled extras nobody needs are never touched."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = np.load(path, allow_pickle=False)
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        try:
+            return self._file[key]
+        except KeyError as error:
+            raise GraphError(f"{self._path} has no array {key!r}") from error
+        except ValueError as error:
+            raise GraphError(f"{self._path} stores {key!r} as pickled objects, which are not read") from error
+
+    def __iter__(self) -> Any:
+        return iter(self._file.files)
+
+    def __len__(self) -> int:
+        return len(self._file.files)
+
+
+def _read_npz(path: Path) -> Mapping[str, np.ndarray]:
+    try:
+        return _Npz(path)
+    except (ValueError, OSError, EOFError) as error:
+        raise GraphError(f"{path} is not a readable .npz file") from error
+
+
+def _stored_csr(arrays: Mapping[str, np.ndarray], prefix: str) -> sp.csr_array:
+    parts = tuple(arrays[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
+    return sp.csr_array(parts, shape=tuple(arrays[f"{prefix}_shape"].tolist()))
+
+
+def _named_split(name: str, masks: Iterable[np.ndarray]) -> NamedSplit:
+    held = [np.asarray(mask).astype(bool) for mask in masks]
+    part = np.zeros(held[0].shape[0], dtype=np.int8)
+    for place, mask in enumerate(held, start=1):
+        part[mask] = place
+    return NamedSplit(name, part)
+
+
+# -------------------------------------------------------------------- Planetoid
+
+
+def read_planetoid(folder: Path, name: str) -> Raw:
+    """The ``ind.*`` files of Planetoid, with its public split and, where present, geom-gcn's ten.
+
+    CiteSeer has test ids without a row in the files: these nodes get no features and no label.
+    """
+    tx, allx, y, ty, ally, graph = (
+        _unpickle(folder / f"ind.{name}.{part}") for part in ("tx", "allx", "y", "ty", "ally", "graph")
+    )
+    test = np.loadtxt(folder / f"ind.{name}.test.index", dtype=np.int64)
+    num_nodes = max(int(test.max()) + 1, allx.shape[0])
+    features = _place_rows(sp.csr_array(allx), sp.csr_array(tx), test, num_nodes)
+    one_hot = _place_rows(sp.csr_array(ally), sp.csr_array(ty), test, num_nodes).toarray()
+    labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), UNLABELLED)
+    degrees = [len(neighbours) for neighbours in graph.values()]
+    sources = np.repeat(np.fromiter(graph.keys(), dtype=np.int64), degrees)
+    targets = np.fromiter(chain.from_iterable(graph.values()), dtype=np.int64, count=sum(degrees))
+    public = np.zeros(num_nodes, dtype=np.int8)
+    public[: y.shape[0]] = 1
+    public[y.shape[0] : y.shape[0] + 500] = 2
+    public[test] = 3
+    splits = (NamedSplit("public", public), *_geom_gcn_splits(folder.parent / "geom-gcn" / "raw", name))
+    return Raw(sources, targets, features, labels.astype(np.int64), splits)
+
+
+def _place_rows(known: sp.csr_array, tested: sp.csr_array, test: IntArray, num_nodes: int) -> sp.csr_array:
+    """Rows of ``known`` first; row i of ``tested`` goes to node ``test[i]``; other rows are empty."""
+    places = np.concatenate([np.arange(known.shape[0]), test])
+    stacked = sp.vstack([known, tested]).tocoo()
+    row, column = stacked.coords
+    return sp.csr_array((stacked.data, (places[row], column)), shape=(num_nodes, known.shape[1]))
+
+
+_HARMLESS: dict[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("scipy.sparse.csr", "csr_matrix"): sp.csr_matrix,
+    ("collections", "defaultdict"): defaultdict,
+    ("__builtin__", "list"): list,
+}
+
+
+class _HarmlessUnpickler(pickle.Unpickler):
+    """Builds arrays, CSR matrices and dictionaries of lists; any other name in the file is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _HARMLESS[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} is not allowed") from None
+
+
+def _unpickle(path: Path) -> Any:
+    try:
+        return _HarmlessUnpickler(io.BytesIO(path.read_bytes()), encoding="latin1").load()
+    except FileNotFoundError:
+        raise GraphError(f"the dataset lacks the file {path}") from None
+    except Exception as error:  # a damaged pickle may raise nearly anything
+        raise GraphError(f"{path} is not a Planetoid file: {error}") from error
+
+
+# -------------------------------------------------------------------- geom-gcn
+
+
+def read_geom_gcn(folder: Path, name: str) -> Raw:
+    """Tab-separated node and edge files; features are written out in full (Chameleon, Squirrel)."""
+    ids, written, labels = _geom_gcn_nodes(folder)
+    features = sp.csr_array(np.stack([_number_row(text) for text in written]))
+    return _geom_gcn_raw(folder, name, ids, features, labels)
+
+
+def read_actor(folder: Path, name: str) -> Raw:
+    """The same files with features given as lists of the columns that hold a 1."""
+    ids, written, labels = _geom_gcn_nodes(folder)
+    columns = [np.array(text.split(b","), dtype=np.int64) for text in written]
+    rows = np.repeat(np.arange(len(columns)), [len(row) for row in columns])
+    column = np.concatenate(columns)
+    features = sp.csr_array((np.ones(len(column), dtype=np.float32), (rows, column)))
+    features.data[:] = 1  # a column listed twice is still one
+    return _geom_gcn_raw(folder, name, ids, features, labels)
+
+
+def _geom_gcn_raw(folder: Path, name: str, ids: IntArray, features: sp.csr_array, labels: IntArray) -> Raw:
+    order = np.argsort(ids)
+    if not np.array_equal(ids[order], np.arange(len(ids))):
+        raise GraphError(f"the node ids in {folder} do not run from 0 to {len(ids) - 1}")
+    edges = np.loadtxt(folder / "out1_graph_edges.txt", dtype=np.int64, delimiter="\t", skiprows=1)
+    splits = _geom_gcn_splits(folder, name)
+    return Raw(edges[:, 0], edges[:, 1], features[order], labels[order], splits)
+
+
+def _geom_gcn_nodes(folder: Path) -> tuple[IntArray, list[bytes], IntArray]:
+    path = folder / "out1_node_feature_label.txt"
+    lines = [line.split(b"\t") for line in path.read_bytes().splitlines()[1:] if line]
+    if any(len(line) != 3 for line in lines):
+        raise GraphError(f"{path} must hold three columns: node id, features, label")
+    ids = np.array([int(line[0]) for line in lines], dtype=np.int64)
+    labels = np.array([int(line[2]) for line in lines], dtype=np.int64)
+    return ids, [line[1] for line in lines], labels
+
+
+def _number_row(text: bytes) -> npt.NDArray[np.float32]:
+    """Comma-separated numbers; a row of single digits is read straight from its bytes, far faster."""
+    raw = np.frombuffer(text, dtype=np.uint8)
+    digits = raw[::2] - ord("0")
+    if len(raw) % 2 and (raw[1::2] == ord(",")).all() and (digits <= 9).all():
+        return digits.astype(np.float32)
+    return np.array(text.split(b","), dtype=np.float32)
+
+
+def _geom_gcn_splits(folder: Path, name: str) -> tuple[NamedSplit, ...]:
+    splits = []
+    for place in range(NUM_GEOM_GCN_SPLITS):
+        path = folder / f"{name}_split_0.6_0.2_{place}.npz"
+        if path.exists():
+            arrays = _read_npz(path)
+            splits.append(_named_split(f"geom-gcn:{place}", (arrays[f"{mask}_mask"] for mask in MASKS)))
+    return tuple(splits)
+
+
+# -------------------------------------------------------------------- attributed graphs
+
+
+def read_attributed(folder: Path, name: str) -> Raw:
+    """``attrs.npz`` (a SciPy matrix), ``edgelist.txt`` and ``labels.txt``: BlogCatalog and Flickr."""
+    features = sp.csr_array(sp.load_npz(folder / "attrs.npz"))
+    edges = np.loadtxt(folder / "edgelist.txt", dtype=np.int64, usecols=(0, 1))
+    rows = [line.split() for line in (folder / "labels.txt").read_text().splitlines() if line.strip()]
+    if any(len(row) != 2 for row in rows):
+        raise GraphError(f"{name} has several labels a node, and one is supported")
+    return Raw(edges[:, 0], edges[:, 1], features, np.array([int(row[1]) - 1 for row in rows], dtype=np.int64))
+
+
+# -------------------------------------------------------------------- Facebook100
+
+_YEAR, _NUM_FEATURE_COLUMNS = 5, 5  # status, gender, major, minor, dorm, year, high school
+
+
+def read_facebook100(folder: Path, school: str, min_class_size: int) -> Raw:
+    """One school: predict the year among years of at least ``min_class_size`` people.
+
+    The first five columns are one-hot over the whole school (0, a missing value, gives no column);
+    people of other years go first, then those left without a friend. ``node_ids`` are rows of the file.
+    """
+    from scipy.io import loadmat
+
+    try:
+        stored = loadmat(folder / f"{school}.mat")
+        adjacency, info = sp.csr_array(stored["A"]), stored["local_info"].astype(np.int64)
+    except (ValueError, KeyError, OSError, NotImplementedError) as error:
+        raise GraphError(f"{folder / school}.mat is not a Facebook100 file") from error
+    years = _large_years(info[:, _YEAR], school, min_class_size)
+    kept = np.flatnonzero(np.isin(info[:, _YEAR], years))
+    friends = adjacency[kept][:, kept]
+    befriended = friends.sum(axis=1) > 0
+    kept, friends = kept[befriended], friends[befriended][:, befriended]
+    features = sp.hstack([_one_hot(info[:, column]) for column in range(_NUM_FEATURE_COLUMNS)]).tocsr()[kept]
+    source, target = friends.tocoo().coords
+    labels = np.searchsorted(years, info[kept, _YEAR])
+    return Raw(source, target, features, labels, (), kept, tuple(str(year) for year in years))
+
+
+def _large_years(year: IntArray, school: str, min_class_size: int) -> IntArray:
+    values, counts = np.unique(year[year > 0], return_counts=True)
+    large = values[counts >= min_class_size]
+    if len(large) < 2:
+        top = ", ".join(f"{values[at]}: {counts[at]}" for at in np.argsort(-counts)[:4])
+        raise GraphError(
+            f"{school} has {len(large)} years of at least {min_class_size} people (largest: {top}); "
+            f"ask for smaller classes, as in fb100:{school}:{max(2, int(np.sort(counts)[-2]) // 2)}"
+        )
+    return large
+
+
+def _one_hot(column: IntArray) -> sp.csr_array:
+    values = np.unique(column[column > 0])
+    known = np.flatnonzero(column > 0)
+    ones = np.ones(len(known), dtype=np.float32)
+    return sp.csr_array((ones, (known, np.searchsorted(values, column[known]))), shape=(len(column), len(values)))

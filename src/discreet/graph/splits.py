@@ -1,0 +1,114 @@
+"""Splits into training, validation and test nodes, from one short text.
+
+==================  ======================================================================================
+``75/10/15``        per cent of the labelled nodes (train/val/test): any three numbers that sum to 100
+``20/500/1000``     training labels *a class*, then validation and test nodes: any three whole numbers
+                    that do not sum to 100
+``80/20:inductive`` per cent of all nodes (train/test), edges between the two parts removed, no validation
+``public``          the split that Planetoid published
+``geom-gcn:0``      one of the ten that geom-gcn published, up to ``geom-gcn:9``
+any other name      a published split that the graph came with (``graph.named_splits``)
+==================  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import GraphError, ParameterError
+from discreet.graph.clean import UNLABELLED
+from discreet.graph.graph import Graph
+
+IntArray = npt.NDArray[np.int64]
+FORMS = "75/10/15, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9"
+_NUMBER = r"\d+(?:\.\d+)?"
+_THREE = re.compile(rf"({_NUMBER})/({_NUMBER})/({_NUMBER})")
+_INDUCTIVE = re.compile(rf"({_NUMBER})/({_NUMBER}):inductive")
+_PUBLISHED = re.compile(r"public|[a-z][a-z-]*:\d+")
+
+
+def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
+    """The same graph with train, validation and test masks as ``spec`` says (see the table above).
+
+    A random split depends on the seed, the number of nodes and which nodes carry which label, never on
+    edges or features. Per cent of the labelled nodes use only which nodes are labelled; labels a class use
+    the labels too. Where rounding leaves a node over, it goes to the test set.
+    """
+    if not isinstance(spec, str):
+        raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
+    spec = spec.strip()
+    rng = np.random.default_rng(seed)
+    if match := _THREE.fullmatch(spec):
+        return _three(graph, spec, [float(number) for number in match.groups()], rng)
+    if match := _INDUCTIVE.fullmatch(spec):
+        return _inductive(graph, spec, [float(number) for number in match.groups()], rng)
+    if any(named.name == spec for named in graph.named_splits) or _PUBLISHED.fullmatch(spec):
+        return graph.with_masks(*graph.named_split(spec))
+    raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
+
+
+def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generator) -> Graph:
+    if abs(sum(numbers) - 100) < 1e-9:
+        return _by_share(graph, spec, numbers, rng)
+    if not all(number.is_integer() for number in numbers):
+        raise ParameterError(f"the split {spec!r} must sum to 100 per cent, not {sum(numbers):g}")
+    per_class, num_val, num_test = (int(number) for number in numbers)
+    return _by_class(graph, per_class, num_val, num_test, rng)
+
+
+def _by_share(graph: Graph, spec: str, shares: list[float], rng: np.random.Generator) -> Graph:
+    labelled = rng.permutation(_labelled(graph))
+    ends = [round(len(labelled) * share / 100) for share in (shares[0], shares[0] + shares[1])]
+    parts = np.split(labelled, ends)
+    for name, share, part in zip(("training", "validation", "test"), shares, parts, strict=True):
+        if share > 0 and len(part) == 0:
+            raise GraphError(f"{len(labelled)} labelled nodes are too few for {spec}: the {name} set is empty")
+    return graph.with_masks(*parts)
+
+
+def _by_class(graph: Graph, per_class: int, num_val: int, num_test: int, rng: np.random.Generator) -> Graph:
+    if per_class == 0:
+        raise ParameterError("a split needs at least one training label a class")
+    labelled = rng.permutation(_labelled(graph))
+    train = []
+    for label in range(graph.num_classes):
+        members = labelled[graph.labels[labelled] == label]
+        if len(members) < per_class:
+            raise GraphError(f"class {_class_name(graph, label)} has {len(members)} nodes, {per_class} are asked for")
+        train.append(members[:per_class])
+    chosen = np.concatenate(train)
+    rest = labelled[~np.isin(labelled, chosen)]
+    if len(rest) < num_val + num_test:
+        raise GraphError(
+            f"{num_val} validation and {num_test} test nodes are asked for, but {len(rest)} labelled nodes are left"
+        )
+    return graph.with_masks(chosen, rest[:num_val], rest[num_val : num_val + num_test])
+
+
+def _inductive(graph: Graph, spec: str, shares: list[float], rng: np.random.Generator) -> Graph:
+    if abs(sum(shares) - 100) > 1e-9:
+        raise ParameterError(f"the split {spec!r} must sum to 100 per cent, not {sum(shares):g}")
+    _labelled(graph)
+    order = rng.permutation(graph.num_nodes)
+    num_train = round(graph.num_nodes * shares[0] / 100)
+    if not 0 < num_train < graph.num_nodes:
+        raise GraphError(f"{graph.num_nodes} nodes are too few for {spec}: one part is empty")
+    in_train = np.zeros(graph.num_nodes, dtype=np.bool_)
+    in_train[order[:num_train]] = True
+    source, target = graph.edges()
+    inside = in_train[source] == in_train[target]
+    return graph.with_edges(source[inside], target[inside]).with_masks(in_train, None, ~in_train)
+
+
+def _labelled(graph: Graph) -> IntArray:
+    labelled = np.flatnonzero(graph.labels != UNLABELLED)
+    if len(labelled) == 0:
+        raise GraphError("the graph has no labels, so there is nothing to split")
+    return labelled
+
+
+def _class_name(graph: Graph, label: int) -> str:
+    return repr(graph.class_names[label]) if graph.class_names is not None else str(label)
