@@ -52,6 +52,15 @@ class ScalarLoss(ABC):
     def c3(self) -> float:
         """sup |ℓ‴|."""
 
+    @property
+    def slope_at_zero(self) -> float:
+        """sup over y of |ℓ′(0; y)|; c₁ unless a loss knows better."""
+        return self.c1
+
+    def steepness(self, radius: float) -> float:
+        """At least |ℓ′(x; y)| + radius·ℓ″(x; y) for every |x| ≤ radius; c₁ + c₂·radius unless a loss knows better."""
+        return self.c1 + self.c2 * radius
+
 
 @dataclass(frozen=True)
 class SoftMargin(ScalarLoss):
@@ -83,6 +92,21 @@ class SoftMargin(ScalarLoss):
     def c3(self) -> float:
         """1/(6√3·c)."""
         return 1 / (6 * math.sqrt(3) * self.classes)
+
+    @property
+    def slope_at_zero(self) -> float:
+        """|s(0) − y|/c ≤ 1/(2c)."""
+        return 1 / (2 * self.classes)
+
+    def steepness(self, radius: float) -> float:
+        """The largest s + radius·s(1−s) for s from 1/2 to s(radius), over c.
+
+        By symmetry y = 0 and x ≥ 0 suffice: targets between 0 and 1 are mixtures, and −x with 1 − y mirrors x.
+        The parabola in s peaks at (1 + 1/radius)/2, which may lie beyond s(radius).
+        """
+        top = float(expit(radius))
+        s = top if radius == 0 else min(top, (1 + 1 / radius) / 2)
+        return (s + radius * s * (1 - s)) / self.classes
 
 
 @dataclass(frozen=True)
