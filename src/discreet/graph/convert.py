@@ -91,7 +91,9 @@ def to_pyg(graph: Graph) -> Data:
         x = torch.from_numpy(features.copy())
     else:
         parts = (torch.from_numpy(part.astype(np.int64)) for part in (features.indptr, features.indices))
-        x = torch.sparse_csr_tensor(*parts, torch.from_numpy(features.data.copy()), size=features.shape)
+        x = torch.sparse_csr_tensor(
+            *parts, torch.from_numpy(features.data.copy()), size=features.shape, check_invariants=True
+        )
     data = data_type(x=x, edge_index=torch.from_numpy(np.stack(graph.edges())))
     data.y = torch.from_numpy(graph.labels.copy())
     for mask in MASKS:
