@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DataNotFoundError, GraphError, ParameterError
+from discreet.errors import DataNotFoundError, DiscreetError, GraphError, ParameterError
 from discreet.graph import readers
 from discreet.graph.download import download
 from discreet.graph.graph import Graph
@@ -87,7 +87,7 @@ def load(
         folder = _fetched(dataset, roots)
     if folder is None:
         raise DataNotFoundError(_not_found(dataset, roots))
-    raw = dataset.read(folder)
+    raw = _read(dataset, folder)
     return Graph.from_edges(
         raw.sources,
         raw.targets,
@@ -172,6 +172,15 @@ def normalise(name: str) -> str:
 
 
 # -------------------------------------------------------------------- parts
+
+
+def _read(dataset: Dataset, folder: Path) -> Raw:
+    try:
+        return dataset.read(folder)
+    except DiscreetError:
+        raise
+    except Exception as error:  # damaged files raise nearly anything, depending on the library that reads them
+        raise GraphError(f"the files of {dataset.name} in {folder} cannot be read ({_one_line(error)})") from error
 
 
 def _synthetic(directed: bool | None) -> Graph:

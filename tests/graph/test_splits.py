@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.errors import GraphError, ParameterError
+from discreet.graph import Graph, NamedSplit, split
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    rng = np.random.default_rng(0)
+    labels = np.arange(1200) % 3
+    labels[1000:] = -1
+    ends = rng.integers(1200, size=(2, 5000))
+    return Graph.from_edges(*ends, np.zeros((1200, 1)), labels, directed=False, class_names=("a", "b", "c"))
+
+
+def counts(graph: Graph) -> list[int]:
+    return [int(graph.mask(name).sum()) for name in ("train", "val", "test")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "sizes"),
+    [
+        ("75/10/15", [750, 100, 150]),
+        ("60/20/20", [600, 200, 200]),
+        ("50/25/25", [500, 250, 250]),
+        ("33.3/33.3/33.4", [333, 333, 334]),
+        ("80/0/20", [800, 0, 200]),
+        ("20/500/300", [60, 500, 300]),
+        ("1/1/1", [3, 1, 1]),
+    ],
+)
+def test_sizes_over_labelled_nodes(graph, spec, sizes):
+    made = split(graph, spec, seed=3)
+    assert counts(made) == sizes
+    for name in ("train", "val", "test"):
+        assert (made.labels[made.mask(name)] >= 0).all()
+    np.testing.assert_array_equal(made.indices, graph.indices)
+
+
+def test_labels_a_class(graph):
+    made = split(graph, "20/500/300", seed=1)
+    assert np.bincount(made.labels[made.mask("train")]).tolist() == [20, 20, 20]
+
+
+@pytest.mark.parametrize("spec", ["75/10/15", "20/500/300", "80/20:inductive"])
+def test_seeded_and_blind_to_edges(graph, spec):
+    first, again, other = split(graph, spec, 7), split(graph, spec, 7), split(graph, spec, 8)
+    bare = split(graph.with_edges([], []).with_features(np.ones((1200, 4))), spec, 7)
+    np.testing.assert_array_equal(first.mask("train"), again.mask("train"))
+    np.testing.assert_array_equal(first.mask("test"), bare.mask("test"))
+    assert (first.mask("train") != other.mask("train")).any()
+
+
+def test_per_cent_splits_see_only_which_nodes_are_labelled(graph):
+    other = graph.with_labels(np.where(graph.labels >= 0, 2 - graph.labels, -1))
+    np.testing.assert_array_equal(split(graph, "75/10/15", 7).mask("train"), split(other, "75/10/15", 7).mask("train"))
+
+
+def test_inductive_cuts_between_the_parts(graph):
+    made = split(graph, "80/20:inductive", seed=0)
+    train = made.mask("train")
+    assert train.sum() == 960
+    np.testing.assert_array_equal(made.mask("test"), ~train)
+    assert made.val_mask is None
+    source, target = made.edges()
+    assert (train[source] == train[target]).all()
+    before, after = graph.edges()
+    assert made.num_entries == (train[before] == train[after]).sum()
+    assert not made.directed
+
+
+def test_published_splits(graph):
+    part = np.zeros(1200, dtype=np.int8)
+    part[:4] = [1, 2, 3, 3]
+    named = (NamedSplit("public", part), NamedSplit("geom-gcn:0", part[::-1]))
+    labels, ends = graph.labels, graph.edges()
+    held = Graph.from_edges(*ends, graph.features, labels, directed=False, named_splits=named)
+    assert counts(split(held, "public")) == [1, 1, 2]
+    assert split(held, "geom-gcn:0").mask("train")[-1]
+    with pytest.raises(GraphError, match=r"no split named 'geom-gcn:3' .it came with: public, geom-gcn:0"):
+        split(held, "geom-gcn:3")
+    with pytest.raises(GraphError, match=r"no split named 'public' .it came with: none"):
+        split(graph, "public")
+
+
+@pytest.mark.parametrize("spec", ["", "75", "75/25", "75/10/15/0", "a/b/c", "-5/5/100", "80/20:transductive", 3, None])
+def test_unknown_forms_are_listed(graph, spec):
+    with pytest.raises(ParameterError, match="20/500/1000, 80/20:inductive, public"):
+        split(graph, spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        ("33.5/33/33", ParameterError, r"sum to 100 per cent, not 99\.5"),
+        ("80/30:inductive", ParameterError, "sum to 100 per cent, not 110"),
+        ("0/5/5", ParameterError, "at least one training label"),
+        ("400/5/5", GraphError, "class 'a' has 334 nodes, 400 are asked for"),
+        ("20/500/1000", GraphError, "940 labelled nodes are left"),
+        ("0.01/99.98/0.01", GraphError, "training set is empty"),
+        ("100/0:inductive", GraphError, "one part is empty"),
+    ],
+)
+def test_refusals(graph, spec, error, message):
+    with pytest.raises(error, match=message):
+        split(graph, spec)
+
+
+@pytest.mark.parametrize("spec", ["75/10/15", "1/1/1", "80/20:inductive"])
+def test_nothing_to_split(spec):
+    with pytest.raises(GraphError, match="no labels"):
+        split(Graph.from_edges([0], [1], np.eye(2)), spec)
