@@ -249,6 +249,7 @@ class TestPandas:
             ({"edges": edges[["from"]]}, "two columns of endpoints"),
             ({"edges": edges.assign(weight=[1, 2])}, "weights in column 'weight'"),
             ({"weights": "drop"}, "refuse"),
+            ({"nodes": pd.concat([nodes, nodes[["a"]]], axis=1)}, "node table has more than one column 'a'"),
         ],
     )
     def test_refusals(self, change, message):

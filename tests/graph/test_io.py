@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -49,6 +50,19 @@ class TestTables:
         assert graph.name == folder.name
         (folder / "edges.csv").write_text("a,b\n3.0,10.0\n10.0,700.0\n")
         assert_same(load_path(folder), graph)
+
+    def test_columns_called_like_nodes(self, folder):
+        (folder / "edges.csv").write_text("0,1\n0,1\n1,2\n")
+        (folder / "nodes.csv").write_text("id,x\n0,1\n1,2\n2,3\n")
+        with pytest.raises(GraphError, match="no header"):
+            load_path(folder)
+        assert load_path(folder, source="0", target="1").num_edges == 2
+
+    def test_parquet_with_an_index(self, folder):
+        table = pd.DataFrame({"id": ["ann", "bob", "eve"], "x": [1.0, 2, 3]}).set_index("id")
+        table.to_parquet(folder / "nodes.parquet")
+        (folder / "nodes.csv").unlink()
+        assert load_path(folder).node_ids.tolist() == ["ann", "bob", "eve"]
 
     def test_labels_written_as_floats(self, folder):
         (folder / "nodes.csv").write_text("id,x,label\nann,1,1.0\nbob,2,\neve,3,0.0\n")

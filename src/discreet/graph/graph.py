@@ -320,8 +320,16 @@ def _check_edges(graph: Graph) -> None:
     keys = target * n + source
     if len(keys) != len(indices) or (np.diff(keys) <= 0).any():
         raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
-    if not graph.directed and not np.array_equal(keys, np.sort(source * n + target)):
+    if not graph.directed and not _is_symmetric(indptr, indices):
         raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
+
+
+def _is_symmetric(indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> bool:
+    """Whether sorted CSR rows equal their transpose: linear in the edges, where sorting is not."""
+    n = len(indptr) - 1
+    ones = np.ones(len(indices), dtype=np.int8)
+    columns = sp.csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
+    return np.array_equal(columns.indptr, indptr) and np.array_equal(columns.indices, indices)
 
 
 def _check_nodes(graph: Graph) -> None:

@@ -60,7 +60,8 @@ def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = 
     as_text = [column for column in pick_node_columns(header, **picked).values() if column is not None]
     node_table = _read_table(nodes, as_text)
     ends = pick_edge_columns(_header(edges), options.get("source"), options.get("target"))
-    _check_has_header(edges, ends, set(node_table[as_text[0]].astype(str)))
+    if options.get("source") is None and options.get("target") is None:
+        _check_has_header(edges, ends, set(node_table[as_text[0]].astype(str)))
     numbered = id_keys(node_table[as_text[0]]).dtype.kind == "i"
     return from_pandas(_read_edges(edges, list(ends), numbered), node_table, directed=directed, **options)
 
@@ -127,7 +128,8 @@ def _read_table(path: Path, as_text: list[str], kind: type = str) -> pd.DataFram
     import pandas as pd
 
     if path.suffix in _PARQUET:
-        return _reading(path, pd.read_parquet, path)
+        table = _reading(path, pd.read_parquet, path)
+        return table if table.index.names == [None] else table.reset_index()
     columns = _header(path)
     # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
     missing = {column: list(_MISSING) for column in columns if column not in as_text}
@@ -163,8 +165,11 @@ def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
 
 def _check_has_header(path: Path, ends: tuple[str, str], ids: set[str]) -> None:
     """A first line that names two nodes is an edge, and reading it as a header would lose that edge."""
-    if all(str(column).split(".")[0] in ids for column in ends):
-        raise GraphError(f"{path} seems to have no header: its first line names two nodes")
+    if all(column in ids or column.split(".")[0] in ids for column in ends):  # pandas writes a repeat as "5.1"
+        raise GraphError(
+            f"{path} seems to have no header, as its first line names two nodes: "
+            "add one, or name the columns with source and target"
+        )
 
 
 # -------------------------------------------------------------------- one file

@@ -62,6 +62,10 @@ def from_pandas(
     weights
         A weight column with values other than 1 is refused, or ignored.
     """
+    for table, held in (("edge", edges), ("node", nodes)):
+        if not held.columns.is_unique:
+            twice = held.columns[held.columns.duplicated()][0]
+            raise GraphError(f"the {table} table has more than one column {twice!r}")
     columns = pick_node_columns(nodes.columns, id=id, label=label, split=split)
     chosen = _feature_columns(nodes, features, columns)
     keys = id_keys(nodes[columns["id"]])
