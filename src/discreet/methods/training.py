@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from discreet.errors import GraphError
 from discreet.graph.graph import Graph
+from discreet.methods.optimizers import Adam, cosine
 from discreet.ops.sparse import feature_tensor, select_rows
 
 Progress = Callable[[str, int, int], None]
@@ -50,16 +51,14 @@ def train(
     ``forward(batch)`` gives the logits of those rows. There is no early stopping and no best epoch: what
     is returned does not depend on validation data.
     """
-    optimizer = torch.optim.Adam(network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=max(options.epochs, 1))
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    optimizer = Adam(parameters, weight_decay=options.weight_decay)
     network.train()
     for epoch in range(options.epochs):
+        rate = options.learning_rate * cosine(epoch, options.epochs)
         for batch in batches(rows, options.batch_size, generator):
-            optimizer.zero_grad(set_to_none=True)
             loss = nn.functional.cross_entropy(forward(batch), labels[batch])
-            torch.autograd.backward(loss)
-            optimizer.step()
-        schedule.step()
+            optimizer.step(torch.autograd.grad(loss, parameters), rate)
         if progress is not None:
             progress(title, epoch + 1, options.epochs)
     network.eval()

@@ -8,8 +8,11 @@ its own composition drops the count of randomised response, and its two accounta
 
 from __future__ import annotations
 
+import logging
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -26,9 +29,17 @@ from discreet.privacy.gaussian import gaussian_epsilon
 
 FloatArray = npt.NDArray[np.float64]
 PLD_INTERVAL = 1e-4
-RDP_ORDERS: FloatArray = np.concatenate([1 + np.arange(1, 100) / 10, np.arange(11, 64), [128, 256, 512, 1024]]).astype(
-    np.float64
-)
+RDP_ORDERS: FloatArray = np.unique(
+    np.concatenate(
+        [
+            1 + np.arange(2, 40) / 20,  # low: where ε is in the tens
+            np.arange(30, 60) / 10,
+            np.arange(24, 44) / 4,
+            np.arange(11, 64),
+            np.round(np.geomspace(64, 4096, 44)),  # high: where ε is a few hundredths
+        ]
+    )
+).astype(np.float64)
 
 PldBuilder = Callable[[Any, int], pld.PrivacyLossDistribution]
 RdpBuilder = Callable[[Any], FloatArray]
@@ -36,12 +47,25 @@ RdpBuilder = Callable[[Any], FloatArray]
 
 def spend(event: DpEvent, delta: float) -> dict[str, float]:
     """ε at this δ under every accountant that knows the whole event."""
-    found = {name: account(event, delta) for name, account in ACCOUNTANTS.items()}
-    return {name: epsilon for name, epsilon in found.items() if epsilon is not None}
+    return dict(_spend(json.dumps(events.event_to_json(event)), delta))
+
+
+@lru_cache(maxsize=4096)
+def _spend(event: str, delta: float) -> tuple[tuple[str, float], ...]:
+    """Remembered by content, because plans are made and certificates written many times over one event."""
+    composed = events.event_from_json(json.loads(event))
+    found = ((name, account(composed, delta)) for name, account in ACCOUNTANTS.items())
+    return tuple((name, epsilon) for name, epsilon in found if epsilon is not None)
 
 
 def epsilon_of(event: DpEvent, delta: float) -> float:
-    """The certified ε: the smallest bound that any accountant proves."""
+    """The certified ε: the smallest bound that any accountant proves.
+
+    Where the closed form applies nothing can be smaller, so nothing else is computed.
+    """
+    exact = exact_epsilon(event, delta)
+    if exact is not None:
+        return exact
     bounds = spend(event, delta)
     if not bounds:
         kinds = sorted({type(leaf).__name__ for leaf, _ in events.leaves(event)})
@@ -146,7 +170,7 @@ def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
             return math.inf
         if isinstance(leaf, events.ApproximateDpEvent):
             aside += count * leaf.delta
-        curve = _rdp_curve(leaf)
+        curve = rdp_curve(leaf)
         if curve is None:
             return None
         total = total + count * curve
@@ -158,7 +182,8 @@ def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
     return float(epsilon)
 
 
-def _rdp_curve(leaf: DpEvent) -> FloatArray | None:
+def rdp_curve(leaf: DpEvent) -> FloatArray | None:
+    """Rényi divergences of one elementary event at :data:`RDP_ORDERS`; None where it is not known."""
     if type(leaf) in _RDP:
         return _RDP[type(leaf)](leaf)
     return _rdp_by_dp_accounting(leaf)
@@ -183,8 +208,21 @@ def _rdp_by_dp_accounting(leaf: DpEvent) -> FloatArray | None:
     accountant = rdp.RdpAccountant(RDP_ORDERS)
     if not accountant.supports(leaf):
         return None
-    accountant.compose(leaf)
+    with _absl_silent():
+        accountant.compose(leaf)
     return np.asarray(accountant._rdp, dtype=np.float64)
+
+
+@contextmanager
+def _absl_silent() -> Iterator[None]:
+    """dp_accounting warns of every order that it drops; a dropped order only loosens the bound."""
+    logger = logging.getLogger("absl")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 _RDP: dict[type[DpEvent], RdpBuilder] = {

@@ -1,0 +1,202 @@
+"""The replay audit: conditioned on the same outputs, does every stage move as little as its plan says?
+
+A method is fitted on a graph while everything that enters and leaves each stage is recorded; then on a
+neighbour, with the curator *replaying* the recorded outputs. At each stage the two inputs must be within
+the declared sensitivity, in the mechanism's own metric, and everything public must be identical. That is
+what adaptive composition asks of each stage, and it needs no statistics.
+
+Replay falsifies; it does not prove. It cannot see the scale, reuse or dependence of noise: the tests of the
+noise source and the statistical audit do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import Graph
+from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.noise import NoiseSource
+from discreet.methods.base import NodeClassifier
+from discreet.privacy.levels import NoPrivacy
+from discreet.privacy.plan import Plan, Stage
+
+Array = npt.NDArray[Any]
+Adversary = Callable[[Array, np.random.Generator], Array]
+
+# Float32 sums of a few hundred unit rows carry rounding of this relative size.
+TOLERANCE = 1e-5
+
+METRICS: dict[str, Callable[[Array, Array], float]] = {
+    "l2": lambda a, b: float(np.linalg.norm((a - b).astype(np.float64).ravel())),
+    "l1": lambda a, b: float(np.abs(a - b).astype(np.float64).sum()),
+    "linf": lambda a, b: float(np.abs(a - b).max(initial=0.0)),
+    "rows": lambda a, b: float((a != b).reshape(len(a), -1).any(axis=1).sum()),
+}
+
+# What an adversary might have made the noise come out as: the bound must hold after any of these.
+ADVERSARIES: dict[str, Adversary] = {
+    "own": lambda value, rng: value,
+    "zeros": lambda value, rng: np.zeros_like(value),
+    "huge": lambda value, rng: value * np.float32(1e6),
+    "sign-flipped": lambda value, rng: -value,
+    "random": lambda value, rng: rng.standard_normal(value.shape).astype(value.dtype),
+}
+
+
+@dataclass
+class Record:
+    """What was seen at one run of one stage."""
+
+    stage: str
+    run: int
+    value: Array
+    answer: Array
+    public_state: Mapping[str, Array]
+
+
+class RecordingCurator(Curator):
+    """Runs the plan as usual, through an adversary, and keeps what it saw."""
+
+    def __init__(self, plan: Plan, noise: NoiseSource, adversary: Adversary, rng: np.random.Generator) -> None:
+        super().__init__(plan, noise)
+        self.records: list[Record] = []
+        self._adversary = adversary
+        self._rng = rng
+
+    def _answer(self, stage: Stage, run: int, value: Array) -> Array:
+        state = self._public_state()
+        answer = self._adversary(super()._answer(stage, run, value), self._rng)
+        self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(state)))
+        return answer
+
+
+class ReplayingCurator(RecordingCurator):
+    """Hands out recorded answers instead of fresh ones."""
+
+    def __init__(self, plan: Plan, noise: NoiseSource, recorded: list[Record]) -> None:
+        super().__init__(plan, noise, ADVERSARIES["own"], np.random.default_rng(0))
+        self._recorded = recorded
+
+    def _answer(self, stage: Stage, run: int, value: Array) -> Array:
+        answer = self._recorded[len(self.records)].answer.copy()
+        self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(self._public_state())))
+        return answer
+
+
+@dataclass
+class ReplayReport:
+    """What the audit found. ``ratio`` is the largest change over declared sensitivity, by stage."""
+
+    pairs: int = 0
+    ratio: dict[str, float] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing contradicted the plan."""
+        return not self.violations
+
+    @property
+    def tightness(self) -> float:
+        """The largest ratio seen at any stage."""
+        return max(self.ratio.values(), default=0.0)
+
+
+def replay_pair(
+    estimator: NodeClassifier,
+    graph: Graph,
+    neighbor: Graph,
+    *,
+    adversary: str = "own",
+    seed: int = 0,
+    report: ReplayReport | None = None,
+) -> ReplayReport:
+    """Audit one pair of neighbouring graphs and add what is found to the report."""
+    report = ReplayReport() if report is None else report
+    report.pairs += 1
+    level = _level_of(estimator)
+    graph, neighbor = level.view(graph), level.view(neighbor)
+    first, second = clone(estimator), clone(estimator)
+    plans = first.plan(graph.public), second.plan(neighbor.public)
+    if plans[0] != plans[1]:
+        report.violations.append("the two plans differ, so the plan depends on private data")
+        return report
+    rng = np.random.default_rng(seed)
+    recorder = RecordingCurator(plans[0], NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
+    first._fit_with([graph], recorder)
+    player = ReplayingCurator(plans[1], NoiseSource(insecure_seed=seed + 1), recorder.records)
+    second._fit_with([neighbor], player)
+    _compare_stages(plans[0], recorder.records, player.records, report)
+    _compare_releases(first, second, graph, neighbor, report)
+    return report
+
+
+def replay_audit(
+    estimator: NodeClassifier,
+    graphs: Callable[[np.random.Generator], Graph],
+    *,
+    pairs: int,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ReplayReport:
+    """Audit many pairs: graphs from a sampler, neighbours from the level, outputs from every adversary."""
+    report = ReplayReport()
+    rng = np.random.default_rng(seed)
+    level = _level_of(estimator)
+    names = list(ADVERSARIES)
+    for number in range(pairs):
+        graph = level.view(graphs(rng))
+        neighbor = level.neighbor(graph, rng)
+        pair = (graph, neighbor) if rng.integers(2) else (neighbor, graph)
+        replay_pair(estimator, *pair, adversary=names[number % len(names)], seed=number, report=report)
+        if progress is not None:
+            progress("replay", number + 1, pairs)
+    return report
+
+
+def _level_of(estimator: NodeClassifier) -> Any:
+    level = estimator._checked_privacy().level
+    if isinstance(level, NoPrivacy):
+        raise UnsupportedError("level none promises nothing, so there is nothing to audit")
+    return level
+
+
+def _compare_stages(plan: Plan, first: list[Record], second: list[Record], report: ReplayReport) -> None:
+    if [(r.stage, r.run) for r in first] != [(r.stage, r.run) for r in second]:
+        report.violations.append("the two fits ran different stages")
+        return
+    stages = {stage.name: stage for stage in plan.stages}
+    for one, two in zip(first, second, strict=True):
+        stage = stages[one.stage]
+        ratio = METRICS[stage.metric](one.value, two.value) / stage.sensitivity
+        report.ratio[stage.name] = max(report.ratio.get(stage.name, 0.0), ratio)
+        if ratio > 1 + TOLERANCE:
+            report.violations.append(f"stage {stage.name!r} moved by {ratio:.6g} times its declared sensitivity")
+        for name in _differences(one.public_state, two.public_state):
+            report.violations.append(f"{name} differs at the entry of stage {stage.name!r}")
+
+
+def _compare_releases(
+    first: NodeClassifier, second: NodeClassifier, graph: Graph, neighbor: Graph, report: ReplayReport
+) -> None:
+    """Everything that leaves must be bit-identical: weights, caches, covered predictions, certificate."""
+    for name in _differences(first._state(), second._state()):
+        report.violations.append(f"{name} of the release differs although every stage answered the same")
+    if first.certificate_ != second.certificate_:
+        report.violations.append("the certificates differ")
+    if first.covers == "weights+predictions":
+        one, two = first.predict_proba(graph), second.predict_proba(neighbor)
+        if not np.array_equal(one, two):
+            report.violations.append("covered predictions differ although every stage answered the same")
+
+
+def _differences(one: Mapping[str, Array], two: Mapping[str, Array]) -> list[str]:
+    names = sorted({*one, *two})
+    return [name for name in names if name not in one or name not in two or not np.array_equal(one[name], two[name])]

@@ -1,0 +1,48 @@
+"""Small graphs on which audits run: random ones, and the shapes that make sensitivities worst."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.graph.graph import Graph
+
+
+def small_graph(
+    rng: np.random.Generator, *, directed: bool = False, num_features: int = 4, num_classes: int = 3
+) -> Graph:
+    """A graph of 4 to 12 nodes: sparse or dense at random, a star, a double star, a path, or edgeless."""
+    n = int(rng.integers(4, 13))
+    shape = ("sparse", "dense", "star", "double star", "path", "edgeless")[int(rng.integers(6))]
+    source, target = _edges(shape, n, rng)
+    if directed:
+        keep = rng.random(2 * len(source)) < 0.7
+        source, target = np.concatenate([source, target])[keep], np.concatenate([target, source])[keep]
+    labels = np.concatenate([np.arange(num_classes), rng.integers(0, num_classes, max(0, n - num_classes))])[:n]
+    graph = Graph.from_edges(
+        source,
+        target,
+        rng.standard_normal((n, num_features)),
+        rng.permutation(labels),
+        directed=directed,
+        num_classes=num_classes,
+        name=shape,
+    )
+    order = rng.permutation(n)
+    cut = max(2, int(0.7 * n))
+    return graph.with_masks(order[:cut], None, order[cut:])
+
+
+def _edges(shape: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    if shape == "edgeless":
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if shape == "path":
+        return np.arange(n - 1), np.arange(1, n)
+    if shape == "star":
+        return np.zeros(n - 1, dtype=np.int64), np.arange(1, n)
+    if shape == "double star":
+        half = n // 2
+        hubs = np.concatenate([np.zeros(half - 1, dtype=np.int64), np.full(n - half - 1, half)])
+        return hubs, np.concatenate([np.arange(1, half), np.arange(half + 1, n)])
+    upper = np.triu_indices(n, k=1)
+    keep = rng.random(len(upper[0])) < (0.2 if shape == "sparse" else 0.7)
+    return upper[0][keep], upper[1][keep]
