@@ -1,0 +1,1 @@
+from discreet.privacy import group_sampling as _group_sampling  # noqa: F401  (it registers its events)

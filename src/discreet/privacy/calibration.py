@@ -1,7 +1,8 @@
-"""The least noise that keeps within ε: searched, re-verified, and remembered on disk.
+"""The least noise, or the most steps, that keep within ε: searched, re-verified, and remembered on disk.
 
 A family of events has one dial, the factor of :func:`events.scale_noise`. :func:`calibrate` returns the
-smallest factor (rounded up) at which the certified ε does not exceed the target.
+smallest factor (rounded up) at which the certified ε does not exceed the target; :func:`steps_for` turns the
+other dial, how often an event may run at the noise that it has.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_
 from discreet.privacy.gaussian import gaussian_mu
 
 RELATIVE_TOLERANCE = 1e-3
-_FORMAT = 1
+MOST_STEPS = 10**7
+_FORMAT = 2
 
 
 def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
@@ -33,13 +35,69 @@ def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
     """
     if _exact_applies(unit, delta):
         return _verified(unit, _exact_factor(unit, epsilon, delta), epsilon, delta)
-    key = _key(unit, epsilon, delta)
+    key = _key("noise", unit, epsilon, delta)
     remembered = _recall(key)
     if remembered is not None:
         return remembered
     factor = _verified(unit, _search(unit, epsilon, delta), epsilon, delta)
     _remember(key, factor)
     return factor
+
+
+def steps_for(event: DpEvent, epsilon: float, delta: float) -> int:
+    """How often ``event`` may run within (ε, δ): the largest such number, or 0 if not even once.
+
+    Guarantee: ``epsilon_of(repeat(event, steps), delta) <= epsilon``, verified on every call, and one step
+    more exceeds it (ε never falls as steps are added).
+    """
+    if epsilon_of(event, delta) > epsilon:
+        return 0
+    key = _key("steps", event, epsilon, delta)
+    remembered = _recall(key)
+    if remembered is not None and remembered >= 1 and _runs_within(event, int(remembered), epsilon, delta):
+        return int(remembered)
+    steps = _search_steps(event, epsilon, delta)
+    _remember(key, steps)
+    return steps
+
+
+def _runs_within(event: DpEvent, steps: int, epsilon: float, delta: float) -> bool:
+    return epsilon_of(events.repeat(event, steps), delta) <= epsilon
+
+
+def _search_steps(event: DpEvent, epsilon: float, delta: float) -> int:
+    """Double until it is too often, then bisect. The Rényi answer, cheap and never too often, comes first."""
+    within = _rdp_steps(event, epsilon, delta)
+    beyond = within + max(1, within // 4)
+    while _runs_within(event, beyond, epsilon, delta):
+        within, beyond = beyond, 2 * beyond
+        if beyond > MOST_STEPS:
+            raise PrivacyError(
+                f"more than {MOST_STEPS} steps keep within epsilon {epsilon}: no bound on steps is needed"
+            )
+    while beyond - within > 1:
+        middle = (within + beyond) // 2
+        if _runs_within(event, middle, epsilon, delta):
+            within = middle
+        else:
+            beyond = middle
+    return within
+
+
+def _rdp_steps(event: DpEvent, epsilon: float, delta: float) -> int:
+    def within(steps: int) -> bool:
+        bound = rdp_epsilon(events.repeat(event, steps), delta)
+        return bound is not None and bound <= epsilon
+
+    if not within(1):
+        return 1
+    low, high = 1, 2
+    while within(high) and high <= MOST_STEPS:
+        low, high = high, 2 * high
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
 
 
 def _exact_applies(unit: DpEvent, delta: float) -> bool:
@@ -117,9 +175,10 @@ def cache_dir() -> Path:
     return Path(os.environ.get("DISCREET_CACHE") or Path.home() / ".cache" / "discreet") / "calibration"
 
 
-def _key(unit: DpEvent, epsilon: float, delta: float) -> str:
+def _key(question: str, unit: DpEvent, epsilon: float, delta: float) -> str:
     content = {
         "format": _FORMAT,
+        "question": question,
         "event": events.event_to_json(unit),
         "epsilon": epsilon,
         "delta": delta,
