@@ -1,0 +1,61 @@
+"""Discreet: learning on private graphs, with guarantees that hold and can be checked.
+
+    import discreet
+
+    graph = discreet.split(discreet.load("csbm"), "75/10/15", seed=0)
+    model = discreet.GAP(discreet.Privacy(discreet.EdgeLevel(), epsilon=4.0))
+    print(model.plan(graph.public))
+    model.fit(graph).save("release")
+
+Names are imported when first used: ``import discreet`` itself imports neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "Compute": "discreet.methods.compute",
+    "Curator": "discreet.mechanisms.curator",
+    "EdgeLevel": "discreet.privacy.levels",
+    "GAP": "discreet.methods.gap",
+    "GCN": "discreet.methods.gcn",
+    "Graph": "discreet.graph",
+    "LocalLevel": "discreet.privacy.levels",
+    "MLPClassifier": "discreet.methods.mlp",
+    "NeighborLevel": "discreet.privacy.levels",
+    "NoPrivacy": "discreet.privacy.levels",
+    "NodeClassifier": "discreet.methods.base",
+    "NodeLevel": "discreet.privacy.levels",
+    "Plan": "discreet.privacy.plan",
+    "Privacy": "discreet.privacy.budget",
+    "SAGE": "discreet.methods.sage",
+    "Stage": "discreet.privacy.plan",
+    "csbm": "discreet.graph",
+    "find_method": "discreet.methods.registry",
+    "load": "discreet.graph",
+    "load_release": "discreet.methods.release",
+    "methods": "discreet.methods.registry",
+    "parse_level": "discreet.privacy.level_specs",
+    "read_graph": "discreet.graph",
+    "replay_audit": "discreet.audit.replay",
+    "split": "discreet.graph",
+    "verify": "discreet.privacy.certificate",
+}
+
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name not in _NAMES:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_NAMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return [*globals(), *__all__]

@@ -56,9 +56,10 @@ class Dropout(nn.Module):
 
 
 class MLP(nn.Module):
-    """Linear layers with an activation and dropout between them.
+    """Linear layers; between them layer normalisation (without parameters), an activation and dropout.
 
-    Rows never meet (there is no batch normalisation), so per-example gradients exist.
+    Rows never meet (there is no batch normalisation), so per-example gradients exist. Normalising each
+    hidden row makes one learning rate serve features of any scale.
     """
 
     def __init__(
@@ -74,7 +75,8 @@ class MLP(nn.Module):
     def forward(self, x: Tensor | SparseMatrix) -> Tensor:
         """Logits or embeddings: the last layer is linear."""
         for layer in list(self.layers)[:-1]:
-            x = self.dropout(self._activation(layer(x)))
+            hidden = layer(x)
+            x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[1:])))
         out: Tensor = self.layers[-1](x)
         return out
 

@@ -39,8 +39,8 @@ class TrainedClassifier(NodeClassifier):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
-    epochs: Annotated[int, Field(ge=0)] = 100
-    batch_size: Annotated[int, Field(ge=1)] | None = None
+    epochs: Annotated[int, Field(ge=0)] = 30
+    batch_size: Annotated[int, Field(ge=1)] | None = 256
 
     def _options(self) -> TrainOptions:
         return TrainOptions(self.epochs, self.learning_rate, self.weight_decay, self.batch_size)

@@ -8,8 +8,8 @@ its own composition drops the count of randomised response, and its two accounta
 
 from __future__ import annotations
 
-import logging
 import json
+import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -158,7 +158,7 @@ class EdgeLevel(Level):
         if self.directed and not graph_directed:
             raise UnsupportedError(
                 "level edge:directed protects single entries, but the graph is undirected, where one edge is "
-                "two entries: use level edge"
+                "two entries: use level edge, or read the graph with its directions (--directed, directed=True)"
             )
 
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:

@@ -1,0 +1,407 @@
+"""The command. Thin: it reads options, calls the library, and prints. Nothing heavy is imported for --help."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.errors import DiscreetError, InvalidInputError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
+    from discreet.methods.base import NodeClassifier
+    from discreet.methods.training import Progress
+
+app = typer.Typer(
+    name="discreet",
+    help="Learn on private graphs: say what is protected and how much, see the plan, train, release, verify.",
+    epilog="Start with: discreet train --data csbm --method gap --level edge --epsilon 4 --out release",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Data = Annotated[
+    str,
+    typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with edges and nodes tables."),
+]
+Root = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
+Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="For tables: ROLE=NAME with role source, target, id, label or split. Repeatable."),
+]
+Directed = Annotated[
+    bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
+]
+Split = Annotated[
+    str,
+    typer.Option(help="75/10/15 (per cent), 20/500/1000 (a class, val, test), 80/20:inductive, public, geom-gcn:0."),
+]
+Method = Annotated[str, typer.Option(help="One of `discreet methods`.")]
+LevelSpec = Annotated[
+    str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
+]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --level none.")]
+Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
+Seed = Annotated[int, typer.Option(help="Seeds the split and the training, never the privacy noise.")]
+Setting = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
+]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Threads = Annotated[int | None, typer.Option(help="Threads for training; torch's choice by default.")]
+Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
+
+
+@app.command()
+def train(
+    data: Data = "csbm",
+    method: Method = "gap",
+    level: LevelSpec = "edge",
+    epsilon: Epsilon = 4.0,
+    delta: Delta = "auto",
+    split: Split = "75/10/15",
+    seed: Seed = 0,
+    settings: Setting = None,
+    out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
+    data_root: Root = None,
+    columns: Column = None,
+    directed: Directed = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model within a budget and, with --out, release it with a certificate."""
+    from discreet.methods.release import check_free, save_release
+
+    if out is not None:
+        check_free(out)
+    estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
+    graph = _graph(data, data_root, columns, directed, split, seed)
+    _say(estimator.plan(graph.public), as_json)
+    with _progress() as progress:
+        estimator.fit(graph, progress=progress)
+    result = _result(estimator, graph, seed, split)
+    if out is not None:
+        result["release"] = str(save_release(estimator, out))
+    _report(result, as_json)
+
+
+@app.command()
+def plan(
+    data: Data = "csbm",
+    method: Method = "gap",
+    level: LevelSpec = "edge",
+    epsilon: Epsilon = 4.0,
+    delta: Delta = "auto",
+    split: Split = "75/10/15",
+    seed: Seed = 0,
+    settings: Setting = None,
+    data_root: Root = None,
+    columns: Column = None,
+    directed: Directed = None,
+    as_json: Json = False,
+) -> None:
+    """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
+    estimator = _estimator(method, level, epsilon, delta, settings, seed, "cpu", None)
+    graph = _graph(data, data_root, columns, directed, split, seed)
+    made = estimator.plan(graph.public)
+    if as_json:
+        _print_json(
+            {
+                "method": made.method,
+                "level": made.privacy.level.spec,
+                "epsilon": made.privacy.epsilon,
+                "delta": made.delta,
+                "epsilon_spent": made.epsilon,
+                "epsilon_by_accountant": made.spend(),
+                "covers": made.covers,
+                "stages": [{**stage.to_json(), "noise_std": stage.noise_std} for stage in made.stages],
+                "notes": list(made.notes),
+            }
+        )
+    else:
+        print(made)
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """List the methods, the levels that each supports, and what its guarantee covers."""
+    from discreet.methods.registry import methods as known
+
+    rows = [
+        {"method": m.name, "levels": list(m.levels), "covers": m.covers, "summary": m.summary} for m in known().values()
+    ]
+    _print_rows(rows, as_json)
+
+
+@app.command("data")
+def data_command(data_root: Root = None, as_json: Json = False) -> None:
+    """List the datasets that have a name, with their statistics, and whether their files are here."""
+    from discreet.graph.datasets import available
+
+    rows = [
+        {
+            "name": d.name,
+            "nodes": d.nodes,
+            "edges": d.edges,
+            "features": d.features,
+            "classes": d.classes,
+            "status": d.status,
+        }
+        for d in available(data_root)
+    ]
+    _print_rows(rows, as_json)
+
+
+@app.command()
+def predict(
+    release: Release,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Write node, predicted class and probability to this new CSV file.")],
+    audience: Annotated[
+        str, typer.Option(help="anyone, or owner where each prediction goes to its node alone.")
+    ] = "anyone",
+    uncovered: Annotated[
+        bool, typer.Option(help="Predict outside the guarantee; what you publish is then not private.")
+    ] = False,
+    data_root: Root = None,
+    columns: Column = None,
+    directed: Directed = None,
+    as_json: Json = False,
+) -> None:
+    """Predict the class of every node, within what the release's guarantee covers, or not at all."""
+    from discreet.methods.predictions import write_predictions
+    from discreet.methods.release import check_free, load_release
+
+    check_free(out)
+    estimator = load_release(release)
+    graph = _load(data, data_root, columns, directed)
+    probabilities = estimator.predict_proba(graph, audience=audience, uncovered=uncovered)
+    write_predictions(out, graph, probabilities)
+    _report({"release": str(release), "nodes": graph.num_nodes, "covers": estimator.covers, "out": str(out)}, as_json)
+
+
+@app.command()
+def verify(release: Release, as_json: Json = False) -> None:
+    """Check a release: recompute ε from its events and compare the hash of every file."""
+    from discreet.errors import DataNotFoundError
+    from discreet.privacy.certificate import verify as run_checks
+
+    if not release.is_dir():
+        raise DataNotFoundError(f"there is no release at {release}")
+    checks = run_checks(release)
+    passed = all(check.passed for check in checks)
+    if as_json:
+        rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
+        _print_json({"release": str(release), "verified": passed, "checks": rows})
+    else:
+        for check in checks:
+            print(f"{'ok  ' if check.passed else 'FAIL'}  {check.name:20} {check.detail}")
+        print(
+            "verified: the parts belong together (this shows integrity, not who made them)"
+            if passed
+            else "NOT VERIFIED"
+        )
+    if not passed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(data_root: Root = None, as_json: Json = False) -> None:
+    """Report versions, devices, where data is looked for, and what is missing."""
+    from discreet.doctor import examine
+
+    _report(examine(data_root), as_json)
+
+
+# -------------------------------------------------------------------- reading options
+
+
+def _estimator(
+    method: str,
+    level: str,
+    epsilon: float,
+    delta: str,
+    settings: list[str] | None,
+    seed: int,
+    device: str,
+    threads: int | None,
+) -> NodeClassifier:
+    """Check every option before any data is read, and put the estimator together."""
+    from discreet.methods.registry import find_method
+    from discreet.privacy.budget import Privacy
+    from discreet.privacy.level_specs import parse_level
+
+    info = find_method(method)
+    privacy = Privacy(parse_level(level), epsilon, _delta(delta))
+    from discreet.methods.compute import Compute
+    from discreet.methods.parameters import parse_settings
+
+    kind = info.load()
+    parameters: dict[str, Any] = {"random_state": seed, **parse_settings(kind, method, settings or ())}
+    estimator = kind(privacy, compute=Compute(device, threads))
+    estimator.set_params(**parameters)
+    estimator._checked_privacy()
+    return estimator
+
+
+def _delta(text: str) -> Any:
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--delta takes a number or auto, not {text!r}") from None
+
+
+def _load(data: str, root: Path | None, columns: list[str] | None, directed: bool | None) -> Graph:
+    from discreet.graph.datasets import resolve
+
+    roles = dict(_role(text) for text in columns or ())
+    return resolve(data, root, directed, **roles)
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, equals, name = text.partition("=")
+    if not equals:
+        raise ParameterError(f"--column takes ROLE=NAME, not {text!r}")
+    return role, name
+
+
+def _graph(
+    data: str, root: Path | None, columns: list[str] | None, directed: bool | None, split: str, seed: int
+) -> Graph:
+    from discreet.graph.splits import split as split_graph
+
+    return split_graph(_load(data, root, columns, directed), split, seed)
+
+
+# -------------------------------------------------------------------- printing
+
+
+def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> dict[str, Any]:
+    import resource
+
+    privacy = estimator._checked_privacy()
+    accuracy = {
+        name: estimator.score(graph, name)
+        for name in ("train", "val", "test")
+        if getattr(graph, f"{name}_mask") is not None
+    }
+    return {
+        "data": graph.name,
+        "method": estimator.method,
+        "level": privacy.level.spec,
+        "epsilon": privacy.epsilon,
+        "delta": estimator.plan_.delta,
+        "epsilon_spent": estimator.epsilon_spent_,
+        "accuracy": accuracy,
+        "seconds": estimator.fit_seconds_,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "covers": estimator.covers,
+        "seed": seed,
+        "split": split,
+        "release": None,
+        "note": "accuracy is a research figure, outside every guarantee",
+    }
+
+
+def _say(text: object, as_json: bool) -> None:
+    print(text, file=sys.stderr if as_json else sys.stdout)
+
+
+def _report(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(result)
+        return
+    print()
+    for key, value in result.items():
+        print(f"{key:16}{_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "–" if value is None else str(value)
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        _print_json({"rows": rows})
+        return
+    shown = [{k: ", ".join(v) if isinstance(v, list) else _shown(v) for k, v in row.items()} for row in rows]
+    widths = {key: max(len(key), *(len(row[key]) for row in shown)) for key in shown[0]}
+    print("  ".join(key.ljust(width) for key, width in widths.items()).rstrip())
+    for row in shown:
+        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(_finite(value), ensure_ascii=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return "infinite" if isinstance(value, float) and value == float("inf") else value
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def update(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bars.add_task(title, total=total)
+            bars.update(tasks[title], completed=done)
+
+        yield update
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command: 0 done, 2 bad input (one sentence), 1 anything else."""
+    try:
+        code = app(args=arguments, prog_name="discreet", standalone_mode=False)
+    except InvalidInputError as error:
+        return _fail(str(error), 2)
+    except DiscreetError as error:
+        return _fail(str(error), 1)
+    except typer.TyperException as error:
+        return _fail(error.format_message(), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted; nothing was written", 1)
+    except OSError as error:
+        return _fail(f"{error.strerror or error}: {error.filename or 'input or output failed'}", 1)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"discreet: {sentence}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
