@@ -58,7 +58,7 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
     crowded = graph.out_degree() > max_degree
     if crowded.any():
         at = np.flatnonzero(crowded[source])
-        late = _rank_by_hash(source[at], target[at], key) >= max_degree
+        late = rank_by_hash(source[at], target[at], key) >= max_degree
         source, target = np.delete(source, at[late]), np.delete(target, at[late])
     return graph.as_directed().with_edges(source, target)
 
@@ -92,7 +92,7 @@ def thin(graph: Graph, d_max: int, p: float, key: bytes) -> Graph:
     return graph.as_directed().with_edges(source, target)
 
 
-def _rank_by_hash(
+def rank_by_hash(
     group: npt.NDArray[np.int64], member: npt.NDArray[np.int64], key: bytes, *, swap: bool = False
 ) -> npt.NDArray[np.int64]:
     """The place of every (group, member) pair among its group by hash of the entry, from 0."""
