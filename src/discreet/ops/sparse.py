@@ -38,6 +38,22 @@ class SparseMatrix:
         """The transpose, in CSR form too."""
         return _to_torch(self._scipy.T.tocsr(), self.device)
 
+    @property
+    def nnz(self) -> int:
+        """Stored entries."""
+        return int(self._scipy.nnz)
+
+    @cached_property
+    def row_squares(self) -> Tensor:
+        """The squared norm of every row."""
+        row = np.repeat(np.arange(self.shape[0]), np.diff(self._scipy.indptr))
+        squares = np.bincount(row, weights=np.square(self._scipy.data, dtype=np.float64), minlength=self.shape[0])
+        return torch.from_numpy(squares.astype(np.float32)).to(self.device)
+
+    def scipy_rows(self, first: int, last: int) -> sp.csr_array:
+        """Rows ``first`` to ``last`` (excluded), on the host."""
+        return self._scipy[first:last]
+
     def rows(self, index: npt.NDArray[np.int64]) -> SparseMatrix:
         """The chosen rows."""
         return SparseMatrix(self._scipy[index], self.device)

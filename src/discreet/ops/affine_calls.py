@@ -1,0 +1,122 @@
+"""What one forward and one backward pass show of the affine layers of a model: inputs, and output gradients.
+
+For y = xW + b the gradient of one example is made of the rows of x and of ∂loss/∂y that belong to it. Both are
+at hand after a backward pass that goes to the layers' outputs only, so neither gradients per example nor a
+second pass are needed. The passes are plain autograd; nothing is wrapped, and the model is left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from discreet.errors import UnsupportedError
+from discreet.ops.sparse import SparseMatrix
+
+_WEIGHT_IS_IN_BY_OUT: dict[type[nn.Module], bool] = {nn.Linear: False}
+
+
+def register_affine(kind: type[nn.Module], *, weight_is_in_by_out: bool) -> None:
+    """Declare that modules of this type compute x·weight + bias (or x·weightᵀ + bias) and nothing else."""
+    _WEIGHT_IS_IN_BY_OUT[kind] = weight_is_in_by_out
+
+
+@dataclass
+class AffineCalls:
+    """All calls of one affine layer in one forward pass, and what the backward pass brought to its outputs."""
+
+    layer: nn.Module
+    inputs: list[Tensor | SparseMatrix] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    makers: list[Any] = field(default_factory=list)
+    gradients: list[Tensor] = field(default_factory=list)
+
+    @property
+    def in_by_out(self) -> bool:
+        """Whether the weight's rows are inputs."""
+        return _WEIGHT_IS_IN_BY_OUT[type(self.layer)]
+
+
+def refuse_batch_statistics(model: nn.Module) -> None:
+    """Refuse layers in which examples meet: there a gradient of one example does not exist."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise UnsupportedError(
+                f"layer {name or 'itself'} ({type(module).__name__}) mixes the examples of a batch, so no example "
+                "has a gradient of its own to clip: use LayerNorm or GroupNorm instead"
+            )
+
+
+def is_affine_only(model: nn.Module) -> bool:
+    """Whether every parameter that trains belongs to a known affine layer, and to one only."""
+    owned = [p for m in model.modules() if type(m) in _WEIGHT_IS_IN_BY_OUT for p in m.parameters(recurse=False)]
+    return {id(p) for p in model.parameters() if p.requires_grad} <= {id(p) for p in owned} and len(
+        {id(p) for p in owned}
+    ) == len(owned)
+
+
+def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, list[AffineCalls]]:
+    """Run ``losses_of`` (one loss an example) and note the calls of the affine layers.
+
+    Guarantee: every affine layer with a trainable parameter is returned, in the model's order, with its calls;
+    a model with other trainable parameters, one in which an output was changed in place, or one that mixes
+    examples by batch statistics is refused.
+    """
+    refuse_batch_statistics(model)
+    if not is_affine_only(model):
+        raise UnsupportedError("the model has parameters outside its affine layers: use example_gradients instead")
+    calls = {
+        module: AffineCalls(module)
+        for module in model.modules()
+        if type(module) in _WEIGHT_IS_IN_BY_OUT and any(p.requires_grad for p in module.parameters(recurse=False))
+    }
+    with torch.enable_grad(), _recording(calls):
+        losses = losses_of()
+    if losses.ndim != 1:
+        raise UnsupportedError(f"one loss an example is needed, not a tensor of shape {tuple(losses.shape)}")
+    _check_in_place(calls)
+    return losses, list(calls.values())
+
+
+def pull_back(losses: Tensor, calls: list[AffineCalls], weights: Tensor | None = None, *, keep: bool = False) -> None:
+    """Fill ``gradients`` with ∂(Σ losses)/∂output, or ∂(Σ weights·losses)/∂output."""
+    outputs = [output for call in calls for output in call.outputs]
+    found: tuple[Tensor | None, ...] = (None,) * len(outputs)
+    if outputs and losses.requires_grad:
+        total = losses.sum() if weights is None else losses @ weights
+        found = torch.autograd.grad(total, outputs, retain_graph=keep, allow_unused=True)
+    filled = iter([torch.zeros_like(o) if g is None else g for o, g in zip(outputs, found, strict=True)])
+    for call in calls:
+        call.gradients = [next(filled) for _ in call.outputs]
+
+
+@contextmanager
+def _recording(calls: dict[nn.Module, AffineCalls]) -> Iterator[None]:
+    def record(module: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
+        call = calls[module]
+        call.inputs.append(given[0].detach() if isinstance(given[0], Tensor) else given[0])
+        call.outputs.append(output)
+        call.makers.append(output.grad_fn)
+
+    handles = [module.register_forward_hook(record) for module in calls]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _check_in_place(calls: dict[nn.Module, AffineCalls]) -> None:
+    """An output that was overwritten stands for another value now, and its gradient for another layer."""
+    for call in calls.values():
+        for output, maker in zip(call.outputs, call.makers, strict=True):
+            if output.grad_fn is not maker:
+                raise UnsupportedError(
+                    "the output of an affine layer was changed in place (an activation with inplace=True?): "
+                    "per-example norms would be wrong, use the form that returns a new tensor"
+                )
