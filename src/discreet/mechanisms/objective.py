@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -245,27 +245,46 @@ def objective_stage(
 ) -> Stage:
     """The stage of a plan for a query: the value is [Z | Y] row by row, the answer Θ."""
     noise = perturbation(query, ridge)
+    stage = plain_stage(name, question, why, query.sensitivity, (query.rows, query.width), query.loss, ridge, loss_name)
+    added = {
+        "omega": query.omega,
+        "bounds": query.bounds,
+        "extra_ridge": noise.extra,
+        "noise_rate": noise.rate,
+        # per entry of B: the radius is Erlang(d, β), so E‖b‖² = d(d+1)/β² over d entries
+        "noise_std": math.sqrt(query.width + 1) / noise.rate,
+    }
+    return replace(stage, event=event, parameters={**stage.parameters, **added})
+
+
+def plain_stage(
+    name: str,
+    question: str,
+    why: str,
+    sensitivity: float,
+    shape: tuple[int, int],
+    loss: ScalarLoss,
+    ridge: float,
+    loss_name: str,
+) -> Stage:
+    """The same without perturbation, as level ``none`` runs it; ``shape`` is that of Z."""
+    rows, width = shape
     return Stage(
         name=name,
         query=question,
         mechanism="objective",
-        sensitivity=query.sensitivity,
+        sensitivity=sensitivity,
         metric="rows-l2-sum",
         why=why,
-        event=event,
-        shape=(query.rows, query.width + query.classes),
-        answer_shape=(query.width, query.classes),
+        event=events.NonPrivateDpEvent(),
+        shape=(rows, width + loss.classes),
+        answer_shape=(width, loss.classes),
         parameters={
             "loss": loss_name,
-            "loss_width": float(getattr(query.loss, "width", 0.0)),
-            "classes": query.classes,
-            "omega": query.omega,
-            "bounds": query.bounds,
+            "loss_width": float(getattr(loss, "width", 1.0)),
+            "classes": loss.classes,
             "ridge": ridge,
             "gradient_norm": GRADIENT_NORM,
-            "extra_ridge": noise.extra,
-            "noise_rate": noise.rate,
-            # per entry of B: the radius is Erlang(d, β), so E‖b‖² = d(d+1)/β² over d entries
-            "noise_std": math.sqrt(query.width + 1) / noise.rate,
+            "extra_ridge": 0.0,
         },
     )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import Arrays
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.own_hop import neighbour_mixture
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
 from discreet.ops.sparse import feature_tensor
@@ -26,17 +28,30 @@ from discreet.privacy.plan import Stage
 class MLPClassifier(TrainedClassifier):
     """A multilayer perceptron on the features of each node.
 
-    Guarantee: at edge level features and labels are public and no edge is read, so ε = 0 is spent, for
-    weights and all predictions on any graph.
+    Parameters
+    ----------
+    inference
+        ``features``: a prediction reads its node's features alone. ``own-hop``: it also averages what the network
+        says of the node's own neighbours, training labels put in; such a prediction is for its node alone.
+    own_weight
+        The weight of a node's own row with ``own-hop``.
+
+    Guarantee: at edge level features and labels are public and training reads no edge, so ε = 0 is spent. With
+    ``features`` weights and all predictions on any graph are covered; with ``own-hop`` a prediction reads the
+    edges at its node and no other, and is covered for that node.
     """
 
     method: ClassVar[str] = "mlp"
     levels: ClassVar[tuple[str, ...]] = ("none", "edge")
 
+    _: KW_ONLY
+    inference: Literal["features", "own-hop"] = "features"
+    own_weight: Annotated[float, Field(ge=0, le=1)] = 0.4
+
     @property
     def covers(self) -> str:
-        """No edge is read, so everything is covered."""
-        return "weights+predictions"
+        """Everything where no edge is read, else each node's own prediction."""
+        return "weights+predictions" if self.inference == "features" else "own-prediction"
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         return []
@@ -52,7 +67,10 @@ class MLPClassifier(TrainedClassifier):
     @torch.no_grad()
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
         logits: Tensor = self.network_(feature_tensor(graph.features, self._device))
-        return torch.softmax(logits, dim=1).cpu().numpy()
+        found = torch.softmax(logits, dim=1).cpu().numpy()
+        if self.inference == "features":
+            return found
+        return neighbour_mixture(found.astype(np.float64), graph, self.own_weight).astype(np.float32)
 
     def _state(self) -> Arrays:
         return module_state("network", self.network_)

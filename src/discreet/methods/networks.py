@@ -72,12 +72,16 @@ class MLP(nn.Module):
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
 
-    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
-        """Logits or embeddings: the last layer is linear."""
+    def hidden(self, x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+        """What the last linear map reads."""
         for layer in list(self.layers)[:-1]:
             hidden = layer(x)
             x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[1:])))
-        out: Tensor = self.layers[-1](x)
+        return x
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """Logits or embeddings: the last layer is linear."""
+        out: Tensor = self.layers[-1](self.hidden(x))
         return out
 
 

@@ -57,6 +57,20 @@ _OWN = (
         "weights+predictions",
         "noisy aggregation of encoded features, cached (GAP; paper 004)",
     ),
+    MethodInfo(
+        "gcon",
+        "discreet.methods.gcon:GCON",
+        ("none", "edge"),
+        "own-prediction",
+        "a convex graph convolution by objective perturbation (GCON; paper 003)",
+    ),
+    MethodInfo(
+        "gcon-ssp",
+        "discreet.methods.gcon_ssp:GCONSSP",
+        ("none", "edge"),
+        "own-prediction",
+        "a convex graph convolution from noisy sufficient statistics",
+    ),
 )
 
 

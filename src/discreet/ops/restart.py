@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
 
-FloatArray = npt.NDArray[np.floating]
+Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf
 
 
@@ -62,7 +63,9 @@ def iterations_for(alpha: float, dtype: npt.DTypeLike = np.float64) -> int:
     return math.ceil(math.log(float(np.finfo(dtype).eps) / 4) / math.log1p(-alpha))
 
 
-def propagate(walk: sp.csr_array, features: FloatArray, alpha: float, steps: Sequence[float]) -> FloatArray:
+def propagate(
+    walk: sp.csr_array, features: npt.NDArray[Float], alpha: float, steps: Sequence[float]
+) -> npt.NDArray[Float]:
     """Z = (1/s)(R_{m₁}X ⊕ … ⊕ R_{m_s}X) with R_m = (1 − α)ÃR_{m−1} + αI, R₀ = I.
 
     ``m = inf`` iterates until float precision, so neither R_m nor anything else of size n × n is formed: the
@@ -80,23 +83,25 @@ def propagate(walk: sp.csr_array, features: FloatArray, alpha: float, steps: Seq
         current += restart
         if m in wanted:
             found[m] = current.copy()
-    return np.hstack([found[m] for m in counts]) / features.dtype.type(len(listed))
+    return np.asarray(np.hstack([found[m] for m in counts]) / features.dtype.type(len(listed)))
 
 
-def own_hop(walk: sp.csr_array, features: FloatArray, alpha: float, steps: Sequence[float]) -> FloatArray:
+def own_hop(
+    walk: sp.csr_array, features: npt.NDArray[Float], alpha: float, steps: Sequence[float]
+) -> npt.NDArray[Float]:
     """What each node can compute from its own edges: R̂_m = I for m = 0, else (1 − α)Ã + αI (eq. 16 of GCON).
 
     Guarantee: row v depends on the edges at v and on nothing else that is private at edge level.
     """
     listed = check_steps(steps)
     one = (1 - alpha) * (walk @ features) + alpha * features
-    return np.hstack([features if m == 0 else one for m in listed]) / features.dtype.type(len(listed))
+    return np.asarray(np.hstack([features if m == 0 else one for m in listed]) / features.dtype.type(len(listed)))
 
 
-def unit_rows(features: FloatArray) -> FloatArray:
+def unit_rows(features: npt.NDArray[Float]) -> npt.NDArray[Float]:
     """Rows scaled to norm 1; a row of zeros stays."""
     norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.where(norms > 0, norms, 1.0)
+    return np.asarray(features / np.where(norms > 0, norms, 1.0), dtype=features.dtype)
 
 
 # -------------------------------------------------------------------- its sensitivity

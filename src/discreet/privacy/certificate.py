@@ -43,7 +43,8 @@ def make_certificate(
 
     ``spent`` is what the curator's ledger says ran; a certificate is made only if that equals the plan.
     """
-    if list(events.leaves(spent)) != [pair for s in plan.stages for pair in [(s.event, 1)] * s.runs]:
+    planned = [leaf for stage in plan.stages for _ in range(stage.runs) for leaf in events.leaves(stage.event)]
+    if list(events.leaves(spent)) != planned:
         raise CertificateError("the ledger does not match the plan")
     level = plan.privacy.level
     return {

@@ -1,0 +1,160 @@
+"""Embeddings from features and labels alone: at edge level both are public, so nothing here costs budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+
+from discreet.errors import GraphError, ParameterError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.methods.base import Arrays
+from discreet.methods.networks import MLP, Activation, module_state, restore_module, widths_of
+from discreet.methods.own_hop import with_labels
+from discreet.methods.training import Progress, TrainOptions, train_on_features, training_rows
+from discreet.ops.restart import unit_rows
+from discreet.ops.sparse import feature_tensor
+
+FloatArray = npt.NDArray[np.float64]
+EncoderName = Literal["scores", "spectral", "mlp"]
+
+SPECTRAL_WIDTH = 64
+MLP_WIDTH = 16
+HEAD_RIDGE = 1e-3
+"""Ridge of a linear head, as a share of the number of rows (unit rows: of the trace of their Gram matrix)."""
+
+
+def encoder_width(encoder: EncoderName, width: int | None, public: PublicFacts) -> int:
+    """d₁, the dimension that noise pays for, from public facts."""
+    if encoder == "scores":
+        if width is not None and width != public.num_classes:
+            raise ParameterError(f"the scores encoder has one column a class: leave width out, not {width}")
+        return public.num_classes
+    if width is not None and width > public.num_features:
+        raise ParameterError(f"width must be at most the number of features, {public.num_features}, not {width}")
+    if encoder == "mlp":
+        return min(MLP_WIDTH, public.num_features) if width is None else width
+    limit = min(public.num_features, public.num_nodes)
+    return min(SPECTRAL_WIDTH if width is None else width, limit)
+
+
+class PublicEncoder:
+    """A network on features, and unit-norm embeddings of every node.
+
+    ``mlp``: the activations of the network's last hidden layer (the encoder of the GCON paper).
+    ``spectral``: features along their leading singular directions, no label involved.
+    ``scores``: ``spectral``, followed by a ridge fit of the network's predictions (with training labels put in),
+    centred: one column a class.
+
+    Guarantee: reads features, training labels and the split, never an edge. Rows have norm 1 (or are zero).
+    """
+
+    def __init__(
+        self,
+        encoder: EncoderName,
+        width: int,
+        public: PublicFacts,
+        hidden: int,
+        layers: int,
+        activation: Activation,
+        dropout: float,
+        generator: torch.Generator,
+    ) -> None:
+        """Draw the network; nothing is read yet."""
+        self.encoder = encoder
+        self._width = width
+        self._public = public
+        self._generator = generator
+        if encoder == "mlp":
+            sizes = [*widths_of(public.num_features, hidden, layers - 1, width), public.num_classes]
+        else:
+            sizes = widths_of(public.num_features, hidden, layers, public.num_classes)
+        self.network = MLP(sizes, activation, dropout, generator)
+        self._arrays: Arrays = {}
+
+    def fit(self, graph: Graph, options: TrainOptions, progress: Progress | None) -> None:
+        """Train the network on labelled nodes, then find the directions and the head, if the encoder has them."""
+        check_every_class_is_labelled(graph)
+        train_on_features(self.network, graph, options, self._generator, title="encoder", progress=progress)
+        if self.encoder != "mlp":
+            seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._generator.device))
+            self._arrays["basis"] = _directions(graph.features, self._spectral_width(), seed)
+        if self.encoder == "scores":
+            rows = self._spectral(graph)
+            targets = with_labels(self.probabilities(graph), graph) - 1 / graph.num_classes
+            head = ridge_head(rows, targets)
+            self._arrays["head"], self._arrays["centre"] = head, (rows @ head).mean(axis=0)
+
+    def probabilities(self, graph: Graph) -> FloatArray:
+        """The network's own opinion of every node."""
+        with torch.no_grad():
+            logits = self.network.eval()(feature_tensor(graph.features, self._generator.device))
+            return torch.softmax(logits, dim=1).cpu().numpy().astype(np.float64)
+
+    def embed(self, graph: Graph) -> FloatArray:
+        """One unit row a node, d₁ wide."""
+        if self.encoder == "mlp":
+            return unit_rows(self._hidden(graph))
+        rows = self._spectral(graph)
+        if self.encoder == "spectral":
+            return rows
+        return unit_rows(rows @ self._arrays["head"] - self._arrays["centre"])
+
+    def state(self) -> Arrays:
+        """Everything that :meth:`restore` needs."""
+        return {**module_state("network", self.network), **{f"encoder.{k}": v for k, v in self._arrays.items()}}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Inverse of :meth:`state`."""
+        restore_module("network", self.network, state)
+        self._arrays = {
+            key.removeprefix("encoder."): array for key, array in state.items() if key.startswith("encoder.")
+        }
+
+    def _spectral_width(self) -> int:
+        return self._width if self.encoder == "spectral" else encoder_width("spectral", None, self._public)
+
+    def _spectral(self, graph: Graph) -> FloatArray:
+        return unit_rows(np.asarray(_unit_features(graph.features) @ self._arrays["basis"], dtype=np.float64))
+
+    @torch.no_grad()
+    def _hidden(self, graph: Graph) -> FloatArray:
+        inputs = feature_tensor(graph.features, self._generator.device)
+        hidden = self.network.eval().hidden(inputs)
+        assert isinstance(hidden, Tensor)  # the encoder has at least two layers
+        return hidden.cpu().numpy().astype(np.float64)
+
+
+def check_every_class_is_labelled(graph: Graph) -> None:
+    """Refuse a training set without a label of some class: nothing could ever be said of it."""
+    present = np.bincount(graph.labels[training_rows(graph)], minlength=graph.num_classes)
+    missing = np.flatnonzero(present == 0)
+    if len(missing):
+        names = ", ".join(str(j) for j in missing[:5])
+        raise GraphError(f"no training node has a label of class {names}: label one, or drop the class")
+
+
+def ridge_head(rows: FloatArray, targets: FloatArray) -> FloatArray:
+    """The linear map from rows to targets with a small ridge."""
+    gram = rows.T @ rows + HEAD_RIDGE * len(rows) * np.eye(rows.shape[1])
+    return np.asarray(np.linalg.solve(gram, rows.T @ targets))
+
+
+def _unit_features(features: Any) -> Any:
+    if not sp.issparse(features):
+        return unit_rows(np.asarray(features, dtype=np.float64))
+    matrix = sp.csr_matrix(features, dtype=np.float64)
+    norms = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).ravel())
+    return sp.diags(1 / np.where(norms > 0, norms, 1.0)) @ matrix
+
+
+def _directions(features: Any, width: int, seed: int) -> FloatArray:
+    """The leading right singular vectors of the unit rows (d₀ × width)."""
+    _, _, right = randomized_svd(_unit_features(features), width, random_state=seed)
+    return np.ascontiguousarray(right.T)

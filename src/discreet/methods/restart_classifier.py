@@ -1,0 +1,245 @@
+"""What ``gcon`` and ``gcon-ssp`` share: parameters, public encoder, inference, and how far neighbours are trusted.
+
+Both release one linear map from embeddings to classes, learnt with propagation by restart. A node's prediction
+mixes the public network's own opinion with the map's scores over the node's own neighbourhood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from discreet.errors import ParameterError, UnsupportedError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.mechanisms.curator import Curator
+from discreet.methods.base import Arrays
+from discreet.methods.gap import graph_key
+from discreet.methods.own_hop import with_labels
+from discreet.methods.public_encoder import EncoderName, PublicEncoder, encoder_width
+from discreet.methods.trained import TrainedClassifier
+from discreet.methods.training import Progress
+from discreet.ops.restart import (
+    INFINITE,
+    check_restart,
+    check_steps,
+    own_hop,
+    propagate,
+    restart_sensitivity,
+    transition,
+)
+from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+
+FloatArray = npt.NDArray[np.float64]
+Step = Annotated[int, Field(ge=0)] | Literal["inf"]
+
+TRUST_LOW, TRUST_HIGH = 0.45, 0.65
+"""Agreement below which neighbours are not believed, and above which they are believed fully; see docs/gcon.md."""
+CORRECTION_VARIANCE = 0.3
+"""Prior variance of what edges change in the map, as a share of the mean square of the public map's entries."""
+
+
+@dataclass(eq=False, repr=False)
+class RestartClassifier(TrainedClassifier):
+    """A linear map on embeddings, learnt through propagation with restart, at level ``none`` or ``edge``.
+
+    Parameters
+    ----------
+    alpha
+        Restart probability, strictly between 0 and 1. Ψ, and with it the noise, falls as it rises.
+    steps
+        How many steps to propagate: a whole number, ``"inf"``, or a tuple of these (concatenated, 1/s each).
+    encoder, width
+        ``scores``, ``spectral`` or ``mlp`` (see ``public_encoder``) and d₁, the embedding's width.
+    pseudo_labels
+        Learn from every node, with the public network's predictions where there is no label (n₁ = n), or
+        from the training nodes alone.
+    inference
+        ``private``: each node reads its own one-hop neighbourhood; a prediction is covered for that node alone.
+        ``public``: full propagation, for graphs whose edges are public; the training graph is not covered.
+    inference_alpha
+        α_I: the weight of a node's own row in its one-hop neighbourhood.
+    trust
+        How far the neighbourhood replaces the network's own opinion: a number from 0 to 1, or ``measured``,
+        which reads it from the released map at no cost.
+
+    Guarantee: encoder, pseudo-labels and the public map read no edge. Edges enter through the curator once, with
+    the sensitivity of ``ops.restart``; everything else is computed from its answer and public data.
+    """
+
+    levels: ClassVar[tuple[str, ...]] = ("none", "edge")
+
+    _: KW_ONLY
+    alpha: float = 0.5
+    steps: Step | tuple[Step, ...] = "inf"
+    encoder: EncoderName = "scores"
+    width: Annotated[int, Field(ge=1)] | None = None
+    pseudo_labels: bool = True
+    inference: Literal["private", "public"] = "private"
+    inference_alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
+    trust: Annotated[float, Field(ge=0, le=1)] | Literal["measured"] = "measured"
+
+    @property
+    def covers(self) -> str:
+        """The node's own prediction, or the weights alone."""
+        return "own-prediction" if self.inference == "private" else "weights"
+
+    # ---------------------------------------------------------------- plan
+
+    def _checked_steps(self) -> tuple[float, ...]:
+        listed = self.steps if isinstance(self.steps, tuple) else (self.steps,)
+        steps = check_steps([INFINITE if m == "inf" else m for m in listed])
+        if not any(steps):
+            raise ParameterError(f"{self.method}: steps must hold a number above 0, or no edge is read: use mlp")
+        return steps
+
+    def _psi(self, public: PublicFacts, level: Level) -> float:
+        """Ψ for this level, after refusing what the proof does not cover."""
+        if public.directed or (isinstance(level, EdgeLevel) and level.directed):
+            raise UnsupportedError(
+                f"{self.method} needs an undirected graph (its sensitivity does not hold otherwise): "
+                "use graph.to_undirected() and level edge"
+            )
+        if not isinstance(level, EdgeLevel | NoPrivacy):
+            raise UnsupportedError(f"{self.method} has no sensitivity bound at level {level.spec}")
+        check_restart(self.alpha)
+        return restart_sensitivity(self.alpha, self._checked_steps())
+
+    def _why(self) -> str:
+        steps = ", ".join("inf" if m == INFINITE else str(m) for m in self._checked_steps())
+        return f"sum over rows of the change of R_m X, alpha {self.alpha:g}, m {steps} (ops.restart)"
+
+    def _width(self, public: PublicFacts) -> int:
+        return encoder_width(self.encoder, self.width, public)
+
+    def _rows(self, public: PublicFacts) -> int:
+        return public.num_nodes if self.pseudo_labels else public.num_train
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
+        graph = graphs[0]
+        self._build()
+        self._watched = {"network": self.encoder_.network}
+        self.encoder_.fit(graph, self._options(), progress)
+        embedded, opinion = self.encoder_.embed(graph), self.encoder_.probabilities(graph)
+        agreement = self._release_map(graph, embedded, opinion, curator)
+        self.trust_ = float(self.trust) if self.trust != "measured" else trusted(agreement)
+        self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
+        self.key_ = graph_key(graph)
+
+    def _release_map(self, graph: Graph, embedded: FloatArray, opinion: FloatArray, curator: Curator) -> float:
+        """Set ``map_`` (s·d₁ × c) through the curator; the answer is the measured agreement of neighbours."""
+        raise NotImplementedError
+
+    def _build(self) -> None:
+        self.encoder_ = PublicEncoder(
+            self.encoder,
+            self._width(self.public_),
+            self.public_,
+            self.hidden,
+            self.layers,
+            self.activation,
+            self.dropout,
+            self._generator,
+        )
+
+    def _training_nodes(self, graph: Graph) -> npt.NDArray[np.int64]:
+        """The nodes whose rows enter the query; as many as the plan says."""
+        if self.pseudo_labels:
+            return np.arange(graph.num_nodes, dtype=np.int64)
+        return np.flatnonzero(graph.mask("train"))
+
+    def _self_weight(self) -> float:
+        """What R_m keeps of a node's own row by restart alone, on average over the steps."""
+        return float(np.mean([1.0 if m == 0 else self.alpha for m in self._checked_steps()]))
+
+    def _summed(self, blocks: FloatArray) -> FloatArray:
+        """The map of all steps together, as a row that is not propagated meets it."""
+        steps = self._checked_steps()
+        return np.asarray(blocks.reshape(len(steps), -1, blocks.shape[1]).mean(axis=0))
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, graph: Graph, audience: str) -> str | None:
+        if isinstance(self._checked_privacy().level, NoPrivacy):
+            return None
+        if self.inference == "private":
+            return super()._uncovered(graph, audience)
+        if graph_key(graph) == self.key_:
+            return "public inference reads edges beyond a node's own, and the training graph's edges are private"
+        return None
+
+    def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        opinion = self.encoder_.probabilities(graph)
+        if self.trust_ == 0:
+            return opinion.astype(np.float32)
+        scores = self._neighbourhood_scores(graph, self.encoder_.embed(graph))
+        mixed = (1 - self.trust_) * opinion + self.trust_ * to_simplex(scores)
+        return mixed.astype(np.float32)
+
+    def _neighbourhood_scores(self, graph: Graph, embedded: FloatArray) -> FloatArray:
+        """Scores in excess of 1/c: eq. (16) of GCON, or full propagation, with public training labels put in."""
+        steps, walk = self._checked_steps(), transition(graph)
+        classes = self.map_.shape[1]
+        total = np.zeros((graph.num_nodes, classes))
+        for m, block in zip(steps, np.split(self.map_, len(steps)), strict=True):
+            table = self.scale_ * (embedded @ block) / len(steps)
+            if m == 0:
+                total += table
+                continue
+            filled = (with_labels(len(steps) * table + 1 / classes, graph) - 1 / classes) / len(steps)
+            if self.inference == "public":
+                total += propagate(walk, filled, self.alpha, [m])
+            else:
+                total += own_hop(walk, filled, 0.0, [m]) * (1 - self.inference_alpha) + self.inference_alpha * table
+        return total
+
+    # ---------------------------------------------------------------- release
+
+    def _state(self) -> Arrays:
+        numbers = np.array([self.trust_, self.scale_])
+        key = np.frombuffer(self.key_, dtype=np.uint8)
+        return {**self.encoder_.state(), "map": self.map_, "trust and scale": numbers, "key": key}
+
+    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._build()
+        self.encoder_.restore(state)
+        self.map_ = state["map"]
+        self.trust_, self.scale_ = (float(number) for number in state["trust and scale"])
+        self.key_ = state["key"].tobytes()
+
+
+def trusted(agreement: float) -> float:
+    """From no trust at TRUST_LOW to full trust at TRUST_HIGH, in a straight line."""
+    return float(np.clip((agreement - TRUST_LOW) / (TRUST_HIGH - TRUST_LOW), 0.0, 1.0))
+
+
+def shrunk(public_map: FloatArray, private_map: FloatArray, noise_variance: npt.ArrayLike) -> FloatArray:
+    """The private map, drawn towards the public one as far as its noise makes it less believable.
+
+    Post-processing: with endless noise it is the public map, with none the private one.
+    """
+    prior = CORRECTION_VARIANCE * float(np.mean(public_map**2))
+    variance = np.asarray(noise_variance, dtype=np.float64)
+    weight = prior / (prior + variance) if prior > 0 else np.where(variance == 0, 1.0, 0.0)
+    return np.asarray(public_map + weight * (private_map - public_map))
+
+
+def confidence_scale(scores: FloatArray, opinion: FloatArray) -> float:
+    """What brings linear scores to the confidence of the network's probabilities, from public rows."""
+    excess = float((scores - scores.mean(axis=1, keepdims=True)).max(axis=1).mean())
+    wanted = float(opinion.max(axis=1).mean()) - 1 / opinion.shape[1]
+    return wanted / excess if excess > 0 and math.isfinite(excess) else 0.0
+
+
+def to_simplex(excess: FloatArray) -> FloatArray:
+    """Scores in excess of 1/c as probabilities: clipped at zero and normalised."""
+    floor = 1e-6
+    raised = np.clip(excess + 1 / excess.shape[1], 0.0, None) + floor
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
