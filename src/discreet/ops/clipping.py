@@ -219,7 +219,7 @@ class _LayerRows:
     def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
         """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
         inputs, gradients = self._finite(factor)
-        scaled = gradients * factor.repeat_interleave(self.slots).unsqueeze(1)
+        scaled = gradients * self._by_row(factor)
         if _trains(self.layer, "weight"):
             view = views[id(self.layer.weight)]
             if isinstance(inputs, SparseMatrix):
@@ -230,14 +230,17 @@ class _LayerRows:
             else:
                 view.addmm_(scaled.T, inputs)
         if _trains(self.layer, "bias"):
-            views[id(self.layer.bias)] += scaled.sum(0)
+            views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
+
+    def _by_row(self, factor: Tensor) -> Tensor:
+        """One factor an example as a column, one a row."""
+        return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
 
     def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix, Tensor]:
         """Rows of examples with factor 0 made zero, for zero times infinity is no number."""
-        dropped = factor == 0
-        if not bool(dropped.any()):
+        if not len(factor) or bool(factor.min() > 0):
             return self.inputs, self.gradients
-        rows = dropped.repeat_interleave(self.slots).unsqueeze(1)
+        rows = self._by_row(factor) == 0
         gradients = self.gradients.masked_fill(rows, 0.0)
         if isinstance(self.inputs, SparseMatrix):
             return self.inputs, gradients
