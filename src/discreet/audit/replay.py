@@ -37,6 +37,7 @@ METRICS: dict[str, Callable[[Array, Array], float]] = {
     "l2": lambda a, b: float(np.linalg.norm((a - b).astype(np.float64).ravel())),
     "l1": lambda a, b: float(np.abs(a - b).astype(np.float64).sum()),
     "linf": lambda a, b: float(np.abs(a - b).max(initial=0.0)),
+    "rows-l2-sum": lambda a, b: float(np.linalg.norm((a - b).astype(np.float64), axis=1).sum()),
     "rows": lambda a, b: float((a != b).reshape(len(a), -1).any(axis=1).sum()),
 }
 

@@ -134,8 +134,7 @@ class GCON(RestartClassifier):
         private = curator.measure(STAGE, np.hstack([rows, targets * usable]))
         still = np.hstack([embedded[nodes]] * len(steps)) / len(steps) * usable
         public = self._public_map(still, targets * usable, stage)
-        size = float(np.sum(public**2))
-        ratio = float(np.sum(private * public)) / size if size > 0 else 0.0
+        ratio = scale_of(private, public, still.mean(axis=0))
         self.map_ = shrunk(public, private / max(ratio, self.alpha / 2), self._noise_variance(stage, still, ratio))
         own = self._self_weight()
         return (ratio - own) / (1 - own)
@@ -166,3 +165,12 @@ class GCON(RestartClassifier):
         flat = self._loss(self.public_).c2 * float(np.mean(still**2))
         strength = stage.parameters["ridge"] + stage.parameters["extra_ridge"] + flat
         return (stage.noise_std / (stage.shape[0] * strength) / max(ratio, self.alpha / 2)) ** 2
+
+
+def scale_of(private: FloatArray, public: FloatArray, mean_row: FloatArray) -> float:
+    """How long the private map is along the public one, away from the mean row, which propagation leaves alone."""
+    norm = float(mean_row @ mean_row)
+    along = np.outer(mean_row, mean_row @ public) / norm if norm > 0 else 0.0
+    telling = public - along
+    size = float(np.sum(telling**2))
+    return float(np.sum(private * telling)) / size if size > 0 else 0.0

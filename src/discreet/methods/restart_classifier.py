@@ -38,7 +38,7 @@ from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 FloatArray = npt.NDArray[np.float64]
 Step = Annotated[int, Field(ge=0)] | Literal["inf"]
 
-TRUST_LOW, TRUST_HIGH = 0.45, 0.65
+TRUST_LOW, TRUST_HIGH = 0.35, 0.55
 """Agreement below which neighbours are not believed, and above which they are believed fully; see docs/gcon.md."""
 CORRECTION_VARIANCE = 0.3
 """Prior variance of what edges change in the map, as a share of the mean square of the public map's entries."""
@@ -129,6 +129,7 @@ class RestartClassifier(TrainedClassifier):
         self.encoder_.fit(graph, self._options(), progress)
         embedded, opinion = self.encoder_.embed(graph), self.encoder_.probabilities(graph)
         agreement = self._release_map(graph, embedded, opinion, curator)
+        self.agreement_ = float(agreement)
         self.trust_ = float(self.trust) if self.trust != "measured" else trusted(agreement)
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
         self.key_ = graph_key(graph)
