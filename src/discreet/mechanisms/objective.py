@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -69,6 +70,7 @@ class ObjectiveQuery:
             raise ParameterError(f"omega must lie strictly between 0 and 1, not {self.omega}")
 
 
+@lru_cache(maxsize=256)
 def radius_quantile(query: ObjectiveQuery) -> float:
     """c_sf (21): an Erlang(d, 1) radius exceeds it with probability δ/c."""
     return float(gamma_law.isf(query.delta / query.classes, query.width))
@@ -80,6 +82,7 @@ def ridge_floor(query: ObjectiveQuery) -> float:
     return reach / (query.rows * query.omega * query.epsilon)
 
 
+@lru_cache(maxsize=256)
 def norm_bound(query: ObjectiveQuery, ridge: float) -> float:
     """c_θ (23): every column of the minimiser is within it, but for an event of probability δ.
 
