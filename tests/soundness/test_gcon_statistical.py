@@ -74,7 +74,7 @@ def gcon_audit(kind, alpha, steps, monkeypatch, rate_factor):
     box = event.events[0]
     psi = restart_sensitivity(alpha, steps)
     query = ObjectiveQuery(len(targets), 1, 1, psi, SoftMargin(1), box.epsilon, box.delta, 0.9)
-    ridge = 100 * objective.ridge_floor(query)
+    ridge = 1000 * objective.ridge_floor(query)  # where the bounds are tightest
     stage = objective.objective_stage("minimiser", "?", "?", query, ridge, event, "soft-margin")
     honest = objective.noise_rate
     monkeypatch.setattr(objective, "noise_rate", lambda q, r: rate_factor * honest(q, r))
