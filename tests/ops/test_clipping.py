@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import register_affine
@@ -426,6 +427,34 @@ def test_the_model_is_left_as_it_was(data):
     clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0))
     assert all(p.grad is None for p in model.parameters())
     assert not any(m._forward_hooks for m in model.modules())
+
+
+class Largest(TorchDispatchMode):
+    """Watches for the largest tensor that anything makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for part in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(part, torch.Tensor):
+                self.numel = max(self.numel, part.numel())
+        return made
+
+
+@pytest.mark.parametrize("slots", [1, 8])
+def test_memory_does_not_grow_with_batch_times_parameters(slots):
+    batch, width = 300, 64
+    model = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width))
+    x = torch.randn(batch, slots, width)
+    with Largest() as seen:
+        clipped_sum(model, lambda: model(x).square().sum((1, 2)), ClipRule.flat(1.0))
+    assert seen.numel <= max(batch * slots * width, 2 * (width + 1) * width)
+    with Largest() as seen:
+        clipped_sum(model, lambda: model(x).square().sum((1, 2)), ClipRule.flat(1.0), terms=True)
+    assert seen.numel >= batch * width * width
 
 
 # -------------------------------------------------------------------- refusals
