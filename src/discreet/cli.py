@@ -292,10 +292,10 @@ def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> d
     import resource
 
     privacy = estimator._checked_privacy()
-    accuracy = {
-        name: estimator.score(graph, name)
-        for name in ("train", "val", "test")
-        if getattr(graph, f"{name}_mask") is not None
+    masks = [name for name in ("train", "val", "test") if getattr(graph, f"{name}_mask") is not None]
+    figures = {
+        metric: {name: estimator.score(graph, name, metric=metric) for name in masks}
+        for metric in ("accuracy", "micro-f1", "macro-f1")
     }
     return {
         "data": graph.name,
@@ -304,7 +304,9 @@ def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> d
         "epsilon": privacy.epsilon,
         "delta": estimator.plan_.delta,
         "epsilon_spent": estimator.epsilon_spent_,
-        "accuracy": accuracy,
+        "accuracy": figures["accuracy"],
+        "micro_f1": figures["micro-f1"],
+        "macro_f1": figures["macro-f1"],
         "seconds": estimator.fit_seconds_,
         "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "covers": estimator.covers,

@@ -18,6 +18,7 @@ from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.compute import Compute
+from discreet.methods.metrics import measure
 from discreet.methods.parameters import validate
 from discreet.methods.training import Progress
 from discreet.privacy.budget import Privacy
@@ -219,13 +220,15 @@ class NodeClassifier(BaseEstimator):
         """The most probable class; options as in :meth:`predict_proba`."""
         return self.predict_proba(graph, **options).argmax(axis=1)
 
-    def score(self, graph: Graph, mask: str = "test", *, uncovered: bool = False) -> float:
-        """Accuracy on the labelled nodes of a mask: a research figure, outside every guarantee."""
+    def score(self, graph: Graph, mask: str = "test", *, metric: str = "accuracy", uncovered: bool = False) -> float:
+        """Accuracy (or ``micro-f1``, ``macro-f1``) on the labelled nodes of a mask: a research figure, outside every
+        guarantee.
+        """
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
             raise ParameterError(f"the {mask} mask holds no labelled node")
         predicted = self.predict(graph, nodes=wanted, audience="owner", uncovered=uncovered)
-        return float(np.mean(predicted == graph.labels[wanted]))
+        return measure(metric, graph.labels[wanted], predicted)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):

@@ -135,7 +135,8 @@ class GCON(RestartClassifier):
         still = np.hstack([embedded[nodes]] * len(steps)) / len(steps) * usable
         public = self._public_map(still, targets * usable, stage)
         ratio = scale_of(private, public, still.mean(axis=0))
-        self.map_ = shrunk(public, private / max(ratio, self.alpha / 2), self._noise_variance(stage, still, ratio))
+        variance = self._noise_variance(stage, still, ratio) if self.shrink else 0.0
+        self.map_ = shrunk(public, private / max(ratio, self.alpha / 2), variance)
         own = self._self_weight()
         return (ratio - own) / (1 - own)
 

@@ -124,7 +124,8 @@ class GCONSSP(RestartClassifier):
         ratio = agreement_ratio(embedded, labels, vectors @ public, cross)
         scale = max(ratio, self.alpha / 2)
         private = vectors.T @ cross / scale / (values + ridge)
-        self.map_ = vectors @ shrunk(public, private, (noise / scale / (values + ridge)) ** 2)
+        variance = (noise / scale / (values + ridge)) ** 2 if self.shrink else 0.0
+        self.map_ = vectors @ shrunk(public, private, variance)
         if len(self._checked_steps()) > 1:
             self.map_ = np.vstack([self.map_] * len(self._checked_steps()))
         own = self._self_weight()

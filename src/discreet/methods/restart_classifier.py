@@ -67,6 +67,9 @@ class RestartClassifier(TrainedClassifier):
     trust
         How far the neighbourhood replaces the network's own opinion: a number from 0 to 1, or ``measured``,
         which reads it from the released map at no cost.
+    shrink
+        Draw the released map towards the public one as far as its noise makes it less believable, at no cost;
+        without it the map is used as released.
 
     Guarantee: encoder, pseudo-labels and the public map read no edge. Edges enter through the curator once, with
     the sensitivity of ``ops.restart``; everything else is computed from its answer and public data.
@@ -83,6 +86,7 @@ class RestartClassifier(TrainedClassifier):
     inference: Literal["private", "public"] = "private"
     inference_alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
     trust: Annotated[float, Field(ge=0, le=1)] | Literal["measured"] = "measured"
+    shrink: bool = True
 
     @property
     def covers(self) -> str:
