@@ -1,8 +1,8 @@
 """``gap``: aggregation perturbation (Sajadmanesh et al. 2023; the analysis is that of paper 004).
 
-An encoder learns from features and labels. Its output, rows of norm at most 1, is aggregated hop by hop;
-each hop passes through the curator, is normalised again, and is cached. A head reads all hops. Prediction
-reads the caches, so it reads no edge.
+An encoder learns from features and labels. Its output, rows of unit norm, is aggregated hop by hop; each hop
+passes through the curator and is cached, and normalised again it feeds the next. A head reads all hops.
+Prediction reads the caches, so it reads no edge.
 """
 
 from __future__ import annotations
@@ -16,21 +16,37 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import Arrays
-from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.networks import MLP, Activation, Linear, module_state, restore_module, widths_of
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train, train_on_features, training_rows
 from discreet.ops.propagation import Aggregation, edge_sensitivity, hop_matrix
-from discreet.ops.rows import normalize_rows
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.rows import damp_rows, normalize_rows
+from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Stage
+
+
+class Head(nn.Module):
+    """A network with a linear path beside it: under Gaussian noise, evidence is linear in what was measured."""
+
+    def __init__(
+        self, widths: Sequence[int], activation: Activation, dropout: float, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.network = MLP(widths, activation, dropout, generator)
+        self.linear = Linear(widths[0], widths[-1], generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.network(x) + self.linear(x)
+        return logits
 
 
 @dataclass(eq=False, repr=False)
@@ -40,11 +56,19 @@ class GAP(TrainedClassifier):
     Parameters
     ----------
     hops
-        How many times rows are aggregated; all hops share one calibration.
+        How many times rows are aggregated; all hops share one calibration. None: one under noise, where a
+        second costs more than it brings, two without.
     width
-        Width of the encoder's output, which is what noise is added to. None: the number of classes.
+        Width of the encoder's output, which is what noise is added to. None: one for each class.
     aggregation
         ``sum``, ``mean`` or ``symmetric``.
+    head_dropout
+        Dropout in the head, whose inputs are few and noisy; ``dropout`` is the encoder's.
+    own_dropout
+        How often the head is trained without a node's own class probabilities. The encoder has seen the
+        labels of training nodes, so what it says of them looks better than what it says of any other node;
+        a head that always sees it learns to ignore the hops. (For the same reason these probabilities are
+        drawn afresh, with the encoder's dropout, in every epoch.)
 
     Guarantee: with features and labels public, the encoder depends on no edge; hop i reads edges and the
     released hop i − 1, with the sensitivity of ``ops.propagation.edge_sensitivity``; the head and all
@@ -55,9 +79,11 @@ class GAP(TrainedClassifier):
     levels: ClassVar[tuple[str, ...]] = ("none", "edge")
 
     _: KW_ONLY
-    hops: Annotated[int, Field(ge=1)] = 1
+    hops: Annotated[int, Field(ge=1)] | None = None
     width: Annotated[int, Field(ge=1)] | None = None
     aggregation: Aggregation = "sum"
+    head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
 
     @property
     def covers(self) -> str:
@@ -80,7 +106,7 @@ class GAP(TrainedClassifier):
                 shape=(facts.num_nodes, self._width(facts)),
             )
             for number, facts in enumerate(public)
-            for hop in range(1, self.hops + 1)
+            for hop in range(1, self._hops() + 1)
         ]
 
     def _sensitivity(self, level: Level, public: PublicFacts) -> tuple[float, str]:
@@ -93,13 +119,18 @@ class GAP(TrainedClassifier):
     def _width(self, public: PublicFacts) -> int:
         return public.num_classes if self.width is None else self.width
 
+    def _hops(self) -> int:
+        if self.hops is not None:
+            return self.hops
+        return 2 if isinstance(self._checked_privacy().level, NoPrivacy) else 1
+
     # ---------------------------------------------------------------- fit
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
         graph = graphs[0]
         self._build()
         self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
-        stacked = torch.nn.Sequential(self.encoder_, self.classifier_)
+        stacked = nn.Sequential(self.encoder_, self.classifier_)
         train_on_features(stacked, graph, self._options(), self._generator, title="encoder", progress=progress)
         self.caches_ = [self._noisy_hops(g, number, curator) for number, g in enumerate(graphs)]
         self.keys_ = [graph_key(g) for g in graphs]
@@ -107,36 +138,64 @@ class GAP(TrainedClassifier):
 
     def _build(self) -> None:
         facts = self.public_
-        encoder = widths_of(facts.num_features, self.hidden, self.layers, self._width(facts))
+        width = self._width(facts)
+        encoder = widths_of(facts.num_features, self.hidden, self.layers, width)
         self.encoder_ = MLP(encoder, self.activation, self.dropout, self._generator)
-        self.classifier_ = MLP([self._width(facts), facts.num_classes], self.activation, 0.0, self._generator)
-        head = widths_of((self.hops + 1) * self._width(facts), self.hidden, self.layers, facts.num_classes)
-        self.head_ = MLP(head, self.activation, self.dropout, self._generator)
+        self.classifier_ = nn.Identity() if self.width is None else Linear(width, facts.num_classes, self._generator)
+        inputs = facts.num_classes + self._hops() * width
+        head = widths_of(inputs, self.hidden, self.layers, facts.num_classes)
+        self.head_ = Head(head, self.activation, self.head_dropout, self._generator)
 
-    @torch.no_grad()
     def _encode(self, graph: Graph) -> Tensor:
-        self.encoder_.eval()
-        return normalize_rows(self.encoder_(feature_tensor(graph.features, self._device)))
+        """What every node tells its neighbours: the encoder's output, centred, as a row of unit norm."""
+        with torch.no_grad():
+            encoded = self.encoder_(feature_tensor(graph.features, self._device))
+            return normalize_rows(encoded - encoded.mean(dim=1, keepdim=True))
+
+    def _own(self, features: Tensor | SparseMatrix) -> Tensor:
+        """What the encoder alone says of a node: class probabilities."""
+        with torch.no_grad():
+            return torch.softmax(self.classifier_(self.encoder_(features)), dim=1)
 
     def _noisy_hops(self, graph: Graph, number: int, curator: Curator) -> list[Tensor]:
         matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
         rows, hops = self._encode(graph), []
-        for hop in range(1, self.hops + 1):
-            noisy = curator.measure(stage_name(number, hop), (matrix @ rows).cpu().numpy())
-            rows = normalize_rows(torch.from_numpy(noisy).to(self._device))
-            hops.append(rows)
+        for hop in range(1, self._hops() + 1):
+            name = stage_name(number, hop)
+            noisy = torch.from_numpy(curator.measure(name, (matrix @ rows).cpu().numpy())).to(self._device)
+            hops.append(damp_rows(noisy / (1 + curator.plan.stage(name).noise_std)))
+            rows = normalize_rows(noisy)
         return hops
 
     def _train_head(self, graph: Graph, progress: Progress | None) -> None:
-        inputs = torch.cat([self._encode(graph), *self.caches_[0]], dim=1)
         rows = torch.tensor(training_rows(graph), device=self._device)
         labels = torch.tensor(graph.labels, device=self._device)
+        features = select_rows(feature_tensor(graph.features, self._device), rows)
+        own = torch.zeros(graph.num_nodes, graph.num_classes, device=self._device)
+        hops = torch.cat(self.caches_[0], dim=1)
+
+        def redraw() -> None:
+            self.encoder_.train()
+            own[rows] = self._own(features)
+            self.encoder_.eval()
 
         def forward(batch: Tensor) -> Tensor:
-            logits: Tensor = self.head_(inputs[batch])
+            seen = torch.rand(len(batch), 1, generator=self._generator, device=self._device) >= self.own_dropout
+            logits: Tensor = self.head_(torch.cat([own[batch] * seen, hops[batch]], dim=1))
             return logits
 
-        train(self.head_, forward, labels, rows, self._options(), self._generator, title="head", progress=progress)
+        options = self._options()
+        train(
+            self.head_,
+            forward,
+            labels,
+            rows,
+            options,
+            self._generator,
+            title="head",
+            progress=progress,
+            on_epoch=redraw,
+        )
 
     # ---------------------------------------------------------------- predict
 
@@ -157,16 +216,18 @@ class GAP(TrainedClassifier):
         hops = self._cache_of(graph)
         if hops is None:
             hops = self._plain_hops(graph)
-        logits: Tensor = self.head_(torch.cat([self._encode(graph), *hops], dim=1))
+        own = self._own(feature_tensor(graph.features, self._device))
+        logits: Tensor = self.head_(torch.cat([own, *hops], dim=1))
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     def _plain_hops(self, graph: Graph) -> list[Tensor]:
         """Hops without noise, for graphs that nothing protects."""
         matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
         rows, hops = self._encode(graph), []
-        for _ in range(self.hops):
-            rows = normalize_rows(matrix @ rows)
-            hops.append(rows)
+        for _ in range(self._hops()):
+            sums = matrix @ rows
+            hops.append(damp_rows(sums))
+            rows = normalize_rows(sums)
         return hops
 
     # ---------------------------------------------------------------- release
@@ -178,16 +239,19 @@ class GAP(TrainedClassifier):
             for hop, rows in enumerate(hops, start=1)
         }
         keys = {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
-        return {**module_state("encoder", self.encoder_), **module_state("head", self.head_), **caches, **keys}
+        modules = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
+        weights = {key: value for name, module in modules.items() for key, value in module_state(name, module).items()}
+        return {**weights, **caches, **keys}
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         self._build()
         restore_module("encoder", self.encoder_, state)
+        restore_module("classifier", self.classifier_, state)
         restore_module("head", self.head_, state)
         numbers = range(1 + len(self.extra_public_))
         self.keys_ = [state[f"key.{number}"].tobytes() for number in numbers]
         self.caches_ = [
-            [torch.tensor(state[f"cache.{number}.{hop}"]) for hop in range(1, self.hops + 1)] for number in numbers
+            [torch.tensor(state[f"cache.{number}.{hop}"]) for hop in range(1, self._hops() + 1)] for number in numbers
         ]
 
 

@@ -36,7 +36,7 @@ class TrainedClassifier(NodeClassifier):
     hidden: Annotated[int, Field(ge=1)] = 64
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "relu"
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.8
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     epochs: Annotated[int, Field(ge=0)] = 30

@@ -47,11 +47,12 @@ def train(
     *,
     title: str = "training",
     progress: Progress | None = None,
+    on_epoch: Callable[[], None] | None = None,
 ) -> None:
     """Minimise cross-entropy on ``rows`` with Adam and a learning rate that falls to zero along a cosine.
 
-    ``forward(batch)`` gives the logits of those rows. There is no early stopping and no best epoch: what
-    is returned does not depend on validation data.
+    ``forward(batch)`` gives the logits of those rows; ``on_epoch`` runs before each epoch. There is no early
+    stopping and no best epoch: what is returned does not depend on validation data.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
     optimizer = Adam(parameters, weight_decay=options.weight_decay)
@@ -59,6 +60,8 @@ def train(
     with threads_for(min(options.batch_size or len(rows), len(rows))):
         for epoch in range(options.epochs):
             rate = options.learning_rate * cosine(epoch, options.epochs)
+            if on_epoch is not None:
+                on_epoch()
             for batch in batches(rows, options.batch_size, generator):
                 loss = nn.functional.cross_entropy(forward(batch), labels[batch])
                 optimizer.step(torch.autograd.grad(loss, parameters), rate)

@@ -31,3 +31,10 @@ def clip_rows(rows: Tensor, max_norm: float) -> Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     scale: Tensor = max_norm * _MARGIN / norms.clamp_min(torch.finfo(rows.dtype).tiny)
     return rows * scale.clamp_max(1.0)
+
+
+def damp_rows(rows: Tensor) -> Tensor:
+    """Each row rescaled to norm log(1 + norm): directions stay, hubs do not dominate. Post-processing only."""
+    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    factors: Tensor = torch.log1p(norms) / norms
+    return rows * factors

@@ -127,6 +127,10 @@ class Plan:
         if self.epsilon > self.privacy.epsilon:
             raise PrivacyError(f"the plan spends epsilon {self.epsilon}, more than {self.privacy.epsilon}")
 
+    def stage(self, name: str) -> Stage:
+        """The stage of that name."""
+        return next(stage for stage in self.stages if stage.name == name)
+
     def event(self) -> DpEvent:
         """Everything that the plan runs, as one event."""
         return events.compose(events.repeat(stage.event, stage.runs) for stage in self.stages)
