@@ -1,0 +1,71 @@
+"""Every registered method at every level that it supports, small enough to fit in milliseconds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import Graph
+from discreet.methods.base import NodeClassifier
+from discreet.methods.registry import methods
+from discreet.privacy.budget import Privacy
+from discreet.privacy.level_specs import parse_level
+
+SPECS = {
+    "none": ("none",),
+    "edge": ("edge", "edge:directed"),
+    "neighbor": ("neighbor:2,max_degree=3", "neighbor:2,max_degree=12,edges=promised"),
+    "node": (
+        "node:owned,max_degree=3,change=null",
+        "node:owned,max_degree=3,change=replace",
+        "node:promised,max_degree=12,change=null",
+        "node:promised,max_degree=12,change=replace",
+        "node:thinned,d_max=12,p=0.5,change=null",
+    ),
+    "local": ("local",),
+}
+# Fields that decide how long a fit takes, where a method has them.
+QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "batch_size": 4}
+
+
+def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeClassifier:
+    """The method with cheap settings and reproducible noise."""
+    kind = methods()[name].load()
+    fields = {field.name: field.type for field in dataclasses.fields(kind)}
+    quick = {key: value for key, value in QUICK.items() if key in fields and "int" in str(fields[key])}
+    level = parse_level(spec)
+    privacy = Privacy(level, math.inf if spec == "none" else epsilon)
+    parameters = {**quick, "insecure_noise_seed": 7, **overrides}
+    return kind(privacy, **parameters)
+
+
+def graph_for(spec: str, seed: int = 0) -> Graph:
+    """A small graph of the kind that the level describes."""
+    return small_graph(np.random.default_rng(seed), directed=spec == "edge:directed")
+
+
+def _supported(name: str, spec: str) -> bool:
+    try:
+        make(name, spec).plan(parse_level(spec).view(graph_for(spec)).public)
+    except UnsupportedError:
+        return False
+    return True
+
+
+CASES = [
+    (name, spec)
+    for name, info in methods().items()
+    for kind in info.levels
+    for spec in SPECS[kind]
+    if _supported(name, spec)
+]
+PRIVATE = [(name, spec) for name, spec in CASES if spec != "none"]
+every_case = pytest.mark.parametrize(("name", "spec"), CASES, ids=[f"{n}-{s}" for n, s in CASES])
+every_private_case = pytest.mark.parametrize(("name", "spec"), PRIVATE, ids=[f"{n}-{s}" for n, s in PRIVATE])
+every_method = pytest.mark.parametrize("name", list(methods()))
