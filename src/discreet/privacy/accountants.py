@@ -131,7 +131,7 @@ def _pld_randomized_response(event: Any, count: int) -> pld.PrivacyLossDistribut
         event.noise_parameter,
         event.num_buckets,
         value_discretization_interval=PLD_INTERVAL,
-        neighboring_relation=NeighboringRelation.REPLACE_SPECIAL,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,  # REPLACE_SPECIAL compares with a blank: ln 2, not ln 3
     )
     return one.self_compose(count)
 

@@ -1,0 +1,124 @@
+"""Accountants: counts equal loops, a second way to every ε, and the traps of the library underneath."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import NeighboringRelation
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from scipy.stats import binom
+
+from discreet.errors import PrivacyError
+from discreet.privacy import events
+from discreet.privacy.accountants import epsilon_of, exact_epsilon, pld_epsilon, rdp_epsilon, spend
+from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
+
+DELTA = 1e-5
+EVENTS = {
+    "gaussian": events.GaussianDpEvent(4.0),
+    "laplace": events.LaplaceDpEvent(3.0),
+    "poisson": events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.5)),
+    "randomized response": events.RandomizedResponseDpEvent(0.5, 3),
+    "black box": events.ApproximateDpEvent(0.3, 1e-8),
+    "zcdp": events.ZCDpEvent(0.05),
+    "group": GroupSampledGaussianDpEvent(6.0, 0.1, 3, "replace"),
+    "group fixed": GroupFixedSampledGaussianDpEvent(8.0, 1000, 100, 3, "replace"),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+@pytest.mark.parametrize("account", [exact_epsilon, pld_epsilon, rdp_epsilon])
+def test_count_equals_loop(name: str, account: object) -> None:
+    event = EVENTS[name]
+    counted = account(events.repeat(event, 5), DELTA)  # type: ignore[operator]
+    looped = account(events.compose([event] * 5), DELTA)  # type: ignore[operator]
+    once = account(event, DELTA)  # type: ignore[operator]
+    assert (counted is None) == (looped is None)
+    if counted is not None:
+        assert counted == pytest.approx(looped, rel=2e-3, abs=1e-3)
+        assert counted > once
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_some_accountant_knows_every_event(name: str) -> None:
+    assert spend(EVENTS[name], DELTA)
+
+
+def test_exact_and_pld_agree_and_rdp_is_above() -> None:
+    event = events.compose([events.repeat(events.GaussianDpEvent(5.0), 3), events.GaussianDpEvent(2.0)])
+    bounds = spend(event, DELTA)
+    assert bounds["pld"] == pytest.approx(bounds["exact"], rel=1e-4)
+    assert bounds["rdp"] > bounds["exact"]
+    assert epsilon_of(event, DELTA) == bounds["exact"]
+
+
+def test_randomized_response_trap() -> None:
+    """dp_accounting's PLD accountant drops the count of this event; ours composes it, checked by enumeration."""
+    event = events.RandomizedResponseDpEvent(0.5, 2)  # keep with 3/4, flip with 1/4
+    theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(events.repeat(event, 20), 1).get_epsilon(0.0)
+    assert theirs == pytest.approx(math.log(3), rel=1e-3)  # the trap: 20 runs cost as much as one
+    assert pld_epsilon(events.repeat(event, 20), 1e-12) == pytest.approx(20 * math.log(3), rel=1e-3)
+    kept = np.arange(21)
+    loss = (2 * kept - 20) * math.log(3)
+    for delta in (0.3, 0.05, 1e-3):
+        found = pld_epsilon(events.repeat(event, 20), delta)
+        assert found is not None
+        spent = np.sum(binom.pmf(kept, 20, 0.75) * np.maximum(0, 1 - np.exp(found - loss)))
+        less = np.sum(binom.pmf(kept, 20, 0.75) * np.maximum(0, 1 - np.exp(found - 0.01 - loss)))
+        assert spent <= delta < less
+
+
+def test_replace_one_trap() -> None:
+    """The two accountants underneath disagree on what replacing doubles, so we never ask them under it."""
+    event = events.repeat(events.GaussianDpEvent(2.0), 3)
+    pld = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(event).get_epsilon(DELTA)
+    rdp = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE).compose(event).get_epsilon(DELTA)
+    assert pld > 1.9 * rdp
+    assert exact_epsilon(event, DELTA) == pytest.approx(spend(event, DELTA)["pld"], rel=1e-4)
+
+
+def test_black_box_adds_its_delta() -> None:
+    event = events.ApproximateDpEvent(1.0, 1e-6)
+    assert pld_epsilon(event, DELTA) == pytest.approx(1.0, rel=1e-3)
+    assert pld_epsilon(event, 1e-7) == math.inf
+    assert rdp_epsilon(event, 1e-7) == math.inf
+
+
+def test_no_noise_is_infinite() -> None:
+    for event in (
+        events.NonPrivateDpEvent(),
+        events.GaussianDpEvent(0.0),
+        events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(0.0)),
+    ):
+        assert epsilon_of(event, DELTA) == math.inf
+
+
+def test_nothing_costs_nothing() -> None:
+    assert epsilon_of(events.compose([]), DELTA) == 0.0
+
+
+def test_unknown_combination_is_refused() -> None:
+    mixed = events.compose([events.ZCDpEvent(0.1), events.PoissonSampledDpEvent(0.1, events.LaplaceDpEvent(1.0))])
+    with pytest.raises(PrivacyError, match="no accountant"):
+        epsilon_of(mixed, DELTA)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_json_round_trip(name: str) -> None:
+    event = events.compose([events.repeat(EVENTS[name], 3), events.GaussianDpEvent(1.0)])
+    assert events.event_from_json(events.event_to_json(event)) == event
+
+
+@pytest.mark.parametrize("data", [{"kind": "os.system"}, {"kind": "Gaussian"}, {"kind": "Gaussian", "x": 1}, 3])
+def test_json_admits_known_events_only(data: object) -> None:
+    with pytest.raises(PrivacyError):
+        events.event_from_json(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_more_noise_never_costs_more(name: str) -> None:
+    event = EVENTS[name]
+    assert epsilon_of(events.scale_noise(event, 2.0), DELTA) <= epsilon_of(event, DELTA) + 1e-9
