@@ -225,8 +225,16 @@ def test_eq_16_exactly_for_a_list_of_steps():
     x = fitted.encoder_.embed(bare)
     walk = restart_classifier.transition(bare)
     hop = 0.7 * (walk @ x) + 0.3 * x
-    expected = np.hstack([x, hop]) / 2 @ fitted.map_ * fitted.scale_
+    expected = restart_classifier.centred(np.hstack([x, hop]) / 2 @ fitted.map_) * fitted.scale_
     np.testing.assert_allclose(fitted._neighbourhood_scores(bare, x), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_published_encoder_predicts_more_than_one_class(method):
+    """Scores that are all negative must not be clipped to a tie: its embeddings share a large common part."""
+    fitted = method(edge(8.0), **QUICK, encoder="mlp", width=8, trust=1.0, shrink=False).fit(GRAPH)
+    assert fitted.score(GRAPH) > 0.45
+    assert len(np.unique(fitted.predict(GRAPH, audience="owner"))) == 3
 
 
 def test_shrinking_runs_from_the_private_map_to_the_public_one():

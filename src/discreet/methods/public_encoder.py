@@ -47,7 +47,8 @@ def encoder_width(encoder: EncoderName, width: int | None, public: PublicFacts) 
 class PublicEncoder:
     """A network on features, and unit-norm embeddings of every node.
 
-    ``mlp``: the activations of the network's last hidden layer (the encoder of the GCON paper).
+    ``mlp``: the activations of the network's last hidden layer (the encoder of the GCON paper), centred: a linear
+    map without intercept does badly on rows with a large common part.
     ``spectral``: features along their leading singular directions, no label involved.
     ``scores``: ``spectral``, followed by a ridge fit of the network's predictions (with training labels put in),
     centred: one column a class.
@@ -82,7 +83,9 @@ class PublicEncoder:
         """Train the network on labelled nodes, then find the directions and the head, if the encoder has them."""
         check_every_class_is_labelled(graph)
         train_on_features(self.network, graph, options, self._generator, title="encoder", progress=progress)
-        if self.encoder != "mlp":
+        if self.encoder == "mlp":
+            self._arrays["centre"] = self._hidden(graph).mean(axis=0)
+        else:
             seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._generator.device))
             self._arrays["basis"] = _directions(graph.features, self._spectral_width(), seed)
         if self.encoder == "scores":
@@ -100,7 +103,7 @@ class PublicEncoder:
     def embed(self, graph: Graph) -> FloatArray:
         """One unit row a node, d₁ wide."""
         if self.encoder == "mlp":
-            return unit_rows(self._hidden(graph))
+            return unit_rows(self._hidden(graph) - self._arrays["centre"])
         rows = self._spectral(graph)
         if self.encoder == "spectral":
             return rows

@@ -194,7 +194,7 @@ class RestartClassifier(TrainedClassifier):
         classes = self.map_.shape[1]
         total = np.zeros((graph.num_nodes, classes))
         for m, block in zip(steps, np.split(self.map_, len(steps)), strict=True):
-            table = self.scale_ * (embedded @ block) / len(steps)
+            table = self.scale_ * centred(embedded @ block) / len(steps)
             if m == 0:
                 total += table
                 continue
@@ -238,9 +238,14 @@ def shrunk(public_map: FloatArray, private_map: FloatArray, noise_variance: npt.
 
 def confidence_scale(scores: FloatArray, opinion: FloatArray) -> float:
     """What brings linear scores to the confidence of the network's probabilities, from public rows."""
-    excess = float((scores - scores.mean(axis=1, keepdims=True)).max(axis=1).mean())
+    excess = float(centred(scores).max(axis=1).mean())
     wanted = float(opinion.max(axis=1).mean()) - 1 / opinion.shape[1]
     return wanted / excess if excess > 0 and math.isfinite(excess) else 0.0
+
+
+def centred(scores: FloatArray) -> FloatArray:
+    """Scores less their mean over classes, which decides nothing."""
+    return np.asarray(scores - scores.mean(axis=1, keepdims=True))
 
 
 def to_simplex(excess: FloatArray) -> FloatArray:
