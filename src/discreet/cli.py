@@ -58,6 +58,7 @@ Json = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Threads = Annotated[int | None, typer.Option(help="Threads for training; torch's choice by default.")]
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 
@@ -248,7 +249,9 @@ def _estimator(
 
     kind = info.load()
     parameters: dict[str, Any] = {"random_state": seed, **parse_settings(kind, method, settings or ())}
-    estimator = kind(privacy, compute=Compute(device, threads))
+    compute = Compute(device, threads)
+    compute.prepare()
+    estimator = kind(privacy, compute=compute)
     estimator.set_params(**parameters)
     estimator._checked_privacy()
     return estimator
@@ -397,6 +400,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail("interrupted; nothing was written", 1)
     except OSError as error:
         return _fail(f"{error.strerror or error}: {error.filename or 'input or output failed'}", 1)
+    if code == _INTERRUPTED:
+        return _fail("interrupted; nothing was written", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -1,0 +1,44 @@
+"""Row bounds hold in floating point, for any input."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import ParameterError
+from discreet.ops.rows import clip_rows, damp_rows, normalize_rows
+
+rows = st.lists(st.lists(st.floats(-(2.0**50), 2.0**50, width=32), min_size=5, max_size=5), min_size=1, max_size=8).map(
+    lambda values: torch.tensor(values, dtype=torch.float32)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows)
+def test_normalised_rows_never_exceed_one(x: torch.Tensor) -> None:
+    norms = torch.linalg.vector_norm(normalize_rows(x).double(), dim=1)
+    assert (norms <= 1).all()
+    long = torch.linalg.vector_norm(x, dim=1) > 1e-15
+    assert (norms[long] > 1 - 1e-5).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(rows, st.floats(1e-3, 1e3))
+def test_clipped_rows_never_exceed_the_bound(x: torch.Tensor, bound: float) -> None:
+    clipped = clip_rows(x, bound)
+    assert (torch.linalg.vector_norm(clipped.double(), dim=1) <= bound).all()
+    short = torch.linalg.vector_norm(x, dim=1) < bound * 0.99
+    assert torch.equal(clipped[short], x[short])
+
+
+def test_zero_rows_stay_zero() -> None:
+    zero = torch.zeros(2, 3)
+    for bounded in (normalize_rows(zero), clip_rows(zero, 1.0), damp_rows(zero)):
+        assert torch.equal(bounded, zero)
+
+
+def test_clip_norm_must_be_positive() -> None:
+    with pytest.raises(ParameterError, match="clip norm"):
+        clip_rows(torch.ones(1, 2), 0.0)
