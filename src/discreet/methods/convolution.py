@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from discreet.graph.graph import Graph, PublicFacts
@@ -49,10 +50,18 @@ class Convolutions(nn.Module):
 
 @dataclass(eq=False, repr=False)
 class ConvolutionClassifier(TrainedClassifier):
-    """A graph network without a guarantee; only level ``none``."""
+    """A graph network without a guarantee; only level ``none``.
+
+    Every step runs over the whole graph, so all training rows go into one batch by default.
+    """
 
     levels: ClassVar[tuple[str, ...]] = ("none",)
     keeps_own_row: ClassVar[bool]
+
+    _: KW_ONLY
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    epochs: Annotated[int, Field(ge=0)] = 200
+    batch_size: Annotated[int, Field(ge=1)] | None = None
 
     @property
     def covers(self) -> str:
