@@ -18,6 +18,7 @@ from typing import Any
 _NAMES = {
     "Compute": "discreet.methods.compute",
     "Curator": "discreet.mechanisms.curator",
+    "DPMLPClassifier": "discreet.methods.dp_mlp",
     "EdgeLevel": "discreet.privacy.levels",
     "GAP": "discreet.methods.gap",
     "GCN": "discreet.methods.gcn",

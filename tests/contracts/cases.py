@@ -31,7 +31,7 @@ SPECS = {
     "local": ("local",),
 }
 # Fields that decide how long a fit takes, where a method has them.
-QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "batch_size": 4}
+QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "batch_size": 3}
 
 
 def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeClassifier:

@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
+from discreet.mechanisms import dpsgd
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
@@ -68,6 +69,9 @@ class RecordingCurator(Curator):
     def __init__(self, plan: Plan, noise: NoiseSource, adversary: Adversary, rng: np.random.Generator) -> None:
         super().__init__(plan, noise)
         self.records: list[Record] = []
+        self.batches: list[npt.NDArray[np.int64]] = []
+        self.keys: list[bytes] = []
+        self.faults: list[str] = []
         self._adversary = adversary
         self._rng = rng
 
@@ -77,18 +81,58 @@ class RecordingCurator(Curator):
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(state)))
         return answer
 
+    def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
+        self.batches.append(super()._batch(stage, run))
+        return self.batches[-1]
+
+    def _draw_key(self, name: str, run: int) -> bytes:
+        self.keys.append(super()._draw_key(name, run))
+        return self.keys[-1]
+
+    def _answer_step(
+        self, stage: Stage, run: int, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms
+    ) -> Array:
+        """Record the clipped terms of *all* examples, whichever the batch holds, and check that they are its sum."""
+        state, terms = self._public_state(), self._all_terms(stage, batch, value, query)
+        answer = self._adversary(super()._answer_step(stage, run, batch, value, query), self._rng)
+        self.records.append(Record(stage.name, run, terms, answer.copy(), dict(state)))
+        return answer
+
+    def _all_terms(self, stage: Stage, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms) -> Array:
+        terms = query.terms().astype(np.float64)
+        allowed = TOLERANCE * (1 + len(batch)) * float(stage.parameters["clip_norm"])
+        if np.linalg.norm(terms[batch].sum(axis=0) - value) > allowed:
+            self.faults.append(f"what stage {stage.name!r} adds is not the sum of the terms of its batch")
+        return terms
+
 
 class ReplayingCurator(RecordingCurator):
-    """Hands out recorded answers instead of fresh ones."""
+    """Hands out recorded answers, batches and keys instead of fresh ones."""
 
-    def __init__(self, plan: Plan, noise: NoiseSource, recorded: list[Record]) -> None:
+    def __init__(self, plan: Plan, noise: NoiseSource, recorded: RecordingCurator) -> None:
         super().__init__(plan, noise, ADVERSARIES["own"], np.random.default_rng(0))
         self._recorded = recorded
 
     def _answer(self, stage: Stage, run: int, value: Array) -> Array:
-        answer = self._recorded[len(self.records)].answer.copy()
+        return self._replay(stage, run, value)
+
+    def _answer_step(
+        self, stage: Stage, run: int, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms
+    ) -> Array:
+        return self._replay(stage, run, self._all_terms(stage, batch, value, query))
+
+    def _replay(self, stage: Stage, run: int, value: Array) -> Array:
+        answer = self._recorded.records[len(self.records)].answer.copy()
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(self._public_state())))
         return answer
+
+    def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
+        self.batches.append(self._recorded.batches[len(self.batches)])
+        return self.batches[-1]
+
+    def _draw_key(self, name: str, run: int) -> bytes:
+        self.keys.append(self._recorded.keys[len(self.keys)])
+        return self.keys[-1]
 
 
 @dataclass
@@ -132,8 +176,9 @@ def replay_pair(
     rng = np.random.default_rng(seed)
     recorder = RecordingCurator(plans[0], NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
     first._fit_with([graph], recorder)
-    player = ReplayingCurator(plans[1], NoiseSource(insecure_seed=seed + 1), recorder.records)
+    player = ReplayingCurator(plans[1], NoiseSource(insecure_seed=seed + 1), recorder)
     second._fit_with([neighbor], player)
+    report.violations.extend([*recorder.faults, *player.faults])
     _compare_stages(plans[0], recorder.records, player.records, report)
     _compare_releases(first, second, graph, neighbor, report)
     return report
@@ -176,12 +221,22 @@ def _compare_stages(plan: Plan, first: list[Record], second: list[Record], repor
     stages = {stage.name: stage for stage in plan.stages}
     for one, two in zip(first, second, strict=True):
         stage = stages[one.stage]
-        ratio = METRICS[stage.metric](one.value, two.value) / stage.sensitivity
+        ratio, fault = _distance(stage, one.value, two.value)
         report.ratio[stage.name] = max(report.ratio.get(stage.name, 0.0), ratio)
-        if ratio > 1 + TOLERANCE:
-            report.violations.append(f"stage {stage.name!r} moved by {ratio:.6g} times its declared sensitivity")
+        if fault is not None:
+            report.violations.append(fault)
         for name in _differences(one.public_state, two.public_state):
             report.violations.append(f"{name} differs at the entry of stage {stage.name!r}")
+
+
+def _distance(stage: Stage, one: Array, two: Array) -> tuple[float, str | None]:
+    """How far two inputs are apart, over what is declared, and what is wrong with that, or None."""
+    if stage.metric == dpsgd.METRIC:
+        return dpsgd.term_distance(stage, one, two, TOLERANCE)
+    ratio = METRICS[stage.metric](one, two) / stage.sensitivity
+    if ratio > 1 + TOLERANCE:
+        return ratio, f"stage {stage.name!r} moved by {ratio:.6g} times its declared sensitivity"
+    return ratio, None
 
 
 def _compare_releases(
@@ -196,6 +251,17 @@ def _compare_releases(
         one, two = first.predict_proba(graph), second.predict_proba(neighbor)
         if not np.array_equal(one, two):
             report.violations.append("covered predictions differ although every stage answered the same")
+    if first.covers == "weights+others-predictions":
+        one, two = first.predict_proba(graph), second.predict_proba(neighbor)
+        apart = (one != two).any(axis=1)
+        if (apart & ~_changed_records(graph, neighbor)).any():
+            report.violations.append("the prediction of another node differs although every stage answered the same")
+
+
+def _changed_records(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
+    """Where features or labels differ: at the protected node alone."""
+    one, two = (g.features if isinstance(g.features, np.ndarray) else g.features.toarray() for g in (graph, neighbor))
+    return (one != two).any(axis=1) | (graph.labels != neighbor.labels)
 
 
 def _differences(one: Mapping[str, Array], two: Mapping[str, Array]) -> list[str]:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import gaussian, objective
+from discreet.mechanisms import dpsgd, gaussian, objective
 from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 
@@ -46,6 +47,7 @@ class Curator:
         self._pending = [(stage, run) for stage in plan.stages for run in range(stage.runs)]
         self._next = 0
         self._public_state: PublicState = dict
+        self._ahead: dict[str, NoiseAhead] = {}
         self.ledger: list[LedgerEntry] = []
 
     @property
@@ -65,9 +67,30 @@ class Curator:
     def measure(self, name: str, value: Array) -> Array:
         """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says."""
         stage, run = self._admit(name)
+        if stage.mechanism not in MECHANISMS:
+            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not measured")
         answer = self._answer(stage, run, self._checked(stage, value))
         self._enter(stage, run)
         return answer
+
+    def step(self, name: str, query: dpsgd.ClippedTerms) -> Array:
+        """The noisy sum of clipped terms over a fresh batch, which is drawn here as the stage's event says."""
+        stage, run = self._admit(name)
+        if stage.mechanism != dpsgd.MECHANISM:
+            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not by steps")
+        batch = self._batch(stage, run)
+        value = self._checked(stage, query.total(batch))
+        answer = self._answer_step(stage, run, batch, value, query)
+        self._enter(stage, run)
+        return answer
+
+    def key(self, name: str) -> bytes:
+        """16 secret bytes for choices among edges; a stage of the plan where a guarantee is over them."""
+        planned = any(stage.name == name for stage in self.plan.stages)
+        stage, run = self._admit(name) if planned else (None, 0)
+        if stage is not None:
+            self._enter(stage, run)
+        return self._draw_key(name, run)
 
     def expose(self, name: str) -> None:
         """Note that the method now reads private data without protection: only where the plan says so."""
@@ -80,6 +103,8 @@ class Curator:
         """Check that every stage ran: a ledger shorter than its plan is a bug in the method."""
         if self._next < len(self._pending):
             raise PlanViolationError(f"stage {self._pending[self._next][0].name!r} of the plan never ran")
+        for ahead in self._ahead.values():
+            ahead.close()
 
     def spent_event(self) -> DpEvent:
         """What actually ran, as one event."""
@@ -109,3 +134,20 @@ class Curator:
     def _answer(self, stage: Stage, run: int, value: Array) -> Array:
         """Draw the noise; auditors override this to record or to replay."""
         return MECHANISMS[stage.mechanism](value, stage, self._noise.stream(stage.name, run))
+
+    def _batch(self, stage: Stage, run: int) -> dpsgd.IntArray:
+        """Draw a batch; auditors override this too."""
+        return dpsgd.draw_batch(stage, self._noise.stream(f"{stage.name}, batch", run))
+
+    def _draw_key(self, name: str, run: int) -> bytes:
+        return self._noise.stream(f"{name}, key", run).bytes(16)
+
+    def _answer_step(
+        self, stage: Stage, run: int, batch: dpsgd.IntArray, value: Array, query: dpsgd.ClippedTerms
+    ) -> Array:
+        """Add the noise of this run, which was drawn while the step was computed; auditors also ask for all terms."""
+        if stage.noise_std == 0:
+            return value.copy()
+        if stage.name not in self._ahead:
+            self._ahead[stage.name] = NoiseAhead(self._noise, stage.name, stage.runs, value.size)
+        return dpsgd.release(value, stage, self._ahead[stage.name].take())

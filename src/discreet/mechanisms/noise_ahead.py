@@ -53,5 +53,9 @@ class NoiseAhead:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """End the thread."""
+        self.close()
+
+    def close(self) -> None:
         """Let the thread finish what it draws, and end it."""
         self._worker.shutdown(wait=True, cancel_futures=True)

@@ -76,7 +76,7 @@ class MLP(nn.Module):
         """What the last linear map reads."""
         for layer in list(self.layers)[:-1]:
             hidden = layer(x)
-            x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[1:])))
+            x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[-1:])))
         return x
 
     def forward(self, x: Tensor | SparseMatrix) -> Tensor:

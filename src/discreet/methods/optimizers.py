@@ -1,4 +1,4 @@
-"""Adam on explicit gradients. (Importing ``torch.optim`` costs two seconds, more than many fits.)"""
+"""Adam and SGD on explicit gradients. (Importing ``torch.optim`` costs two seconds, more than many fits.)"""
 
 from __future__ import annotations
 
@@ -42,6 +42,22 @@ class Adam:
             second.mul_(beta2).addcmul_(total, total, value=1 - beta2)
             denominator = (second.sqrt() / correction2).add_(self._eps)
             parameter.addcdiv_(first, denominator, value=-learning_rate / correction1)
+
+
+class SGD:
+    """Gradient descent with momentum."""
+
+    def __init__(self, parameters: Iterable[Tensor], *, momentum: float = 0.9) -> None:
+        self._parameters = [p for p in parameters if p.requires_grad]
+        self._momentum = momentum
+        self._velocity = [torch.zeros_like(p) for p in self._parameters]
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        """One update along the given gradients, one for each parameter."""
+        for parameter, gradient, velocity in zip(self._parameters, gradients, self._velocity, strict=True):
+            velocity.mul_(self._momentum).add_(gradient)
+            parameter.add_(velocity, alpha=-learning_rate)
 
 
 def cosine(step: int, steps: int) -> float:

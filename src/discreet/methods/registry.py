@@ -58,6 +58,13 @@ _OWN = (
         "noisy aggregation of encoded features, cached (GAP; paper 004)",
     ),
     MethodInfo(
+        "dp-mlp",
+        "discreet.methods.dp_mlp:DPMLPClassifier",
+        ("node", "neighbor"),
+        "weights+others-predictions",
+        "a network on features alone, by noisy clipped gradients",
+    ),
+    MethodInfo(
         "gcon",
         "discreet.methods.gcon:GCON",
         ("none", "edge"),
