@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from discreet.errors import GraphError
 from discreet.graph.graph import Graph
 from discreet.methods.optimizers import Adam, cosine
 from discreet.ops.sparse import feature_tensor, select_rows
+from discreet.ops.threads import one_thread_if
 
 Progress = Callable[[str, int, int], None]
 SMALL_BATCH = 4096
@@ -70,16 +71,9 @@ def train(
     network.eval()
 
 
-@contextmanager
-def threads_for(batch: int) -> Iterator[None]:
-    """One thread for small steps: there a second gains nothing, and on a busy machine it costs a hundredfold."""
-    before = torch.get_num_threads()
-    if batch <= SMALL_BATCH:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def threads_for(batch: int) -> AbstractContextManager[None]:
+    """All threads for large steps, one for small ones."""
+    return one_thread_if(batch <= SMALL_BATCH)
 
 
 def train_on_features(

@@ -12,8 +12,13 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from discreet.ops.threads import one_thread_if
+
 # The CSR kernels used here (product with a dense matrix) are the stable part of that interface.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+
+
+_SMALL = 1_000_000
 
 
 class SparseMatrix:
@@ -54,6 +59,10 @@ class SparseMatrix:
         """Rows ``first`` to ``last`` (excluded), on the host."""
         return self._scipy[first:last]
 
+    def work(self, dense: Tensor) -> int:
+        """Multiplications that a product takes."""
+        return int(self._scipy.nnz) * dense.shape[-1]
+
     def rows(self, index: npt.NDArray[np.int64]) -> SparseMatrix:
         """The chosen rows."""
         return SparseMatrix(self._scipy[index], self.device)
@@ -68,11 +77,13 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
-        return matrix.csr @ dense
+        with one_thread_if(matrix.work(dense) < _SMALL):
+            return matrix.csr @ dense
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.matrix.transposed @ grad[0]
+        with one_thread_if(ctx.matrix.work(grad[0]) < _SMALL):
+            return None, ctx.matrix.transposed @ grad[0]
 
 
 def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
