@@ -20,9 +20,10 @@ from discreet.methods.base import NodeClassifier
 from discreet.methods.compute import Compute
 from discreet.methods.networks import Activation, Linear
 from discreet.methods.optimizers import SGD, Adam, cosine
-from discreet.methods.training import Progress, threads_for
+from discreet.methods.training import SMALL_BATCH, Progress
 from discreet.ops.affine_calls import register_affine
 from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
+from discreet.ops.threads import one_thread_if
 from discreet.privacy.plan import Stage
 
 IntArray = npt.NDArray[np.int64]
@@ -181,7 +182,7 @@ def train_privately(
     optimizer = Adam(parameters) if options.optimizer == "adam" else SGD(parameters)
     average = _Average(parameters)
     network.train()
-    with threads_for(int(stage.parameters["batch_size"])):
+    with one_thread_if(int(stage.parameters["batch_size"]) <= SMALL_BATCH):
         for step in range(stage.runs):
             noisy = torch.from_numpy(curator.step(stage_name, query)).to(parameters[0].device)
             factor = cosine(step, stage.runs) if options.schedule == "cosine" else 1.0

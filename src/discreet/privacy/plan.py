@@ -14,6 +14,7 @@ from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, spend
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
+from discreet.privacy.group_of_two import group_note
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,9 @@ def make_plan(
         stages = tuple(stage.scaled(factor) for stage in drafts)
     else:
         stages = ()
-    return Plan(method, privacy, delta, stages, covers, tuple(notes))
+    event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
+    group = group_note(privacy.level, event, delta) if stages else None
+    return Plan(method, privacy, delta, stages, covers, (*notes, group) if group else tuple(notes))
 
 
 # -------------------------------------------------------------------- the table
