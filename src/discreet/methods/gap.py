@@ -21,16 +21,22 @@ from torch import Tensor, nn
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
+from discreet.methods import gap_private
 from discreet.methods.base import Arrays
 from discreet.methods.networks import MLP, Activation, Linear, module_state, restore_module, widths_of
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train, train_on_features, training_rows
 from discreet.ops.propagation import Aggregation, edge_sensitivity, hop_matrix
-from discreet.ops.rows import damp_rows, normalize_rows
+from discreet.ops.rows import clip_rows, damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
-from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Stage
+
+EVIDENCE = 3.0
+"""What a noisy head starts from: the weight of a neighbour's row beside a node's own log-probabilities."""
+
+Share = Annotated[float, Field(gt=0)]
 
 
 class Head(nn.Module):
@@ -48,10 +54,18 @@ class Head(nn.Module):
         logits: Tensor = self.network(x) + self.linear(x)
         return logits
 
+    @torch.no_grad()
+    def start_from_evidence(self, classes: int) -> None:
+        """Begin with: what the encoder says of a node, plus what its neighbours' rows say of each class."""
+        self.network.layers[-1].weight.zero_()
+        blocks = self.linear.weight.view(-1, classes, classes)
+        blocks.copy_(EVIDENCE * torch.eye(classes))
+        blocks[0] = torch.eye(classes)
+
 
 @dataclass(eq=False, repr=False)
 class GAP(TrainedClassifier):
-    """Noisy, cached aggregation of encoded features, at level ``none`` or ``edge``.
+    """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
     ----------
@@ -69,14 +83,24 @@ class GAP(TrainedClassifier):
         labels of training nodes, so what it says of them looks better than what it says of any other node;
         a head that always sees it learns to ignore the hops. (For the same reason these probabilities are
         drawn afresh, with the encoder's dropout, in every epoch.)
+    steps, step_size, head_steps, head_step_size, clip_norm
+        At levels ``neighbor`` and ``node``, where encoder and head are trained by noisy steps over all training
+        nodes: how many, their learning rates, and the norm to which gradients are clipped. (``dropout``,
+        ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
+    split
+        At those levels, how the squared privacy loss is divided among encoder, hops and head.
 
-    Guarantee: with features and labels public, the encoder depends on no edge; hop i reads edges and the
-    released hop i − 1, with the sensitivity of ``ops.propagation.edge_sensitivity``; the head and all
-    predictions are computed from released values. Weights, caches and predictions are covered.
+    Guarantee. At ``none`` and ``edge``, with features and labels public: the encoder depends on no edge; hop i
+    reads edges and the released hop i − 1, with the sensitivity of ``ops.propagation.edge_sensitivity``; the head
+    and all predictions are computed from released values. Weights, caches and predictions are covered.
+    At ``neighbor`` and ``node``: encoder and head are trained by noisy steps in which a node stands in its own
+    example alone; hops run over the level's bounded graph, with the bounds of ``gap_private.hop_bound``. Weights and
+    caches are covered; a prediction reads its node's own features beside the caches, so all predictions but the
+    unit's own are.
     """
 
     method: ClassVar[str] = "gap"
-    levels: ClassVar[tuple[str, ...]] = ("none", "edge")
+    levels: ClassVar[tuple[str, ...]] = ("none", "edge", "neighbor", "node")
 
     _: KW_ONLY
     hops: Annotated[int, Field(ge=1)] | None = None
@@ -84,15 +108,29 @@ class GAP(TrainedClassifier):
     aggregation: Aggregation = "sum"
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    steps: Annotated[int, Field(ge=1)] = 100
+    step_size: Annotated[float, Field(gt=0)] = 0.02
+    head_steps: Annotated[int, Field(ge=1)] = 20
+    head_step_size: Annotated[float, Field(gt=0)] = 0.02
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
 
     @property
     def covers(self) -> str:
-        """Prediction reads cached noisy hops and public features, no edge."""
-        return "weights+predictions"
+        """Prediction reads cached noisy hops and the node's own features, no edge."""
+        return "weights+others-predictions" if self._is_private() else "weights+predictions"
+
+    def _is_private(self) -> bool:
+        return gap_private.is_private(self._checked_privacy().level)
 
     # ---------------------------------------------------------------- plan
 
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        return (gap_private.split_note(self),) if gap_private.is_private(level) else ()
+
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if isinstance(level, NodeLevel | NeighborLevel):
+            return gap_private.private_stages(self, public, level)
         sensitivity, why = self._sensitivity(level, public[0])
         return [
             Stage(
@@ -128,44 +166,66 @@ class GAP(TrainedClassifier):
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
         graph = graphs[0]
-        self._build()
+        self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
         self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
+        self.keys_ = self._distinct_keys(graphs)
+        if self._is_private():
+            gap_private.learn_privately(self, graphs, curator, progress)
+            return
         stacked = nn.Sequential(self.encoder_, self.classifier_)
         train_on_features(stacked, graph, self._options(), self._generator, title="encoder", progress=progress)
         self.caches_ = [self._noisy_hops(g, number, curator) for number, g in enumerate(graphs)]
-        self.keys_ = [graph_key(g) for g in graphs]
         self._train_head(graph, progress)
 
-    def _build(self) -> None:
-        facts = self.public_
-        width = self._width(facts)
-        encoder = widths_of(facts.num_features, self.hidden, self.layers, width)
-        self.encoder_ = MLP(encoder, self.activation, self.dropout, self._generator)
-        self.classifier_ = nn.Identity() if self.width is None else Linear(width, facts.num_classes, self._generator)
-        inputs = facts.num_classes + self._hops() * width
-        head = widths_of(inputs, self.hidden, self.layers, facts.num_classes)
-        self.head_ = Head(head, self.activation, self.head_dropout, self._generator)
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, nn.Module, Head]:
+        width, private = self._width(facts), self._is_private()
+        reads = widths_of(facts.num_features, self.hidden, self.layers, width)
+        sums = widths_of(facts.num_classes + self._hops() * width, self.hidden, self.layers, facts.num_classes)
+        encoder = MLP(reads, self.activation, 0.0 if private else self.dropout, generator)
+        classifier = nn.Identity() if self.width is None else Linear(width, facts.num_classes, generator)
+        head = Head(sums, self.activation, 0.0 if private else self.head_dropout, generator)
+        if private and self.width is None:
+            head.start_from_evidence(facts.num_classes)
+        return encoder, classifier, head
+
+    def _distinct_keys(self, graphs: Sequence[Graph]) -> list[bytes]:
+        keys = [self._key(graph) for graph in graphs]
+        if len(set(keys)) < len(keys):
+            raise UnsupportedError(
+                "two of the graphs cannot be told apart by what is public of them: give them node ids that differ"
+            )
+        return keys
+
+    def _key(self, graph: Graph) -> bytes:
+        return gap_private.public_key(graph) if self._is_private() else graph_key(graph)
 
     def _encode(self, graph: Graph) -> Tensor:
         """What every node tells its neighbours: the encoder's output, centred, as a row of unit norm."""
         with torch.no_grad():
             encoded = self.encoder_(feature_tensor(graph.features, self._device))
-            return normalize_rows(encoded - encoded.mean(dim=1, keepdim=True))
+            return finite_rows(normalize_rows(encoded - encoded.mean(dim=1, keepdim=True)))
 
     def _own(self, features: Tensor | SparseMatrix) -> Tensor:
-        """What the encoder alone says of a node: class probabilities."""
+        """What the encoder alone says of a node: class probabilities (their logarithms, for noisy steps)."""
         with torch.no_grad():
-            return torch.softmax(self.classifier_(self.encoder_(features)), dim=1)
+            logits = self.classifier_(self.encoder_(features))
+            return torch.log_softmax(logits, dim=1) if self._is_private() else torch.softmax(logits, dim=1)
 
-    def _noisy_hops(self, graph: Graph, number: int, curator: Curator) -> list[Tensor]:
+    def _noisy_hops(self, graph: Graph, number: int, curator: Curator, clips: Sequence[float] = ()) -> list[Tensor]:
+        """The released hops; ``clips`` holds the norm that bounds the rows of each hop, where they are bounded."""
         matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
         rows, hops = self._encode(graph), []
         for hop in range(1, self._hops() + 1):
             name = stage_name(number, hop)
-            noisy = torch.from_numpy(curator.measure(name, (matrix @ rows).cpu().numpy())).to(self._device)
-            hops.append(damp_rows(noisy / (1 + curator.plan.stage(name).noise_std)))
+            sums = clip_rows(matrix @ rows, clips[hop - 1]) if clips else matrix @ rows
+            noisy = torch.from_numpy(curator.measure(name, sums.cpu().numpy())).to(self._device)
+            hops.append(self._scaled(noisy, curator.plan.stage(name).noise_std))
             rows = normalize_rows(noisy)
         return hops
+
+    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
+        """What the head reads of a hop: damped, or (noisy steps) weighed as evidence under Gaussian noise is."""
+        return noisy / (1 + noise_std**2) if self._is_private() else damp_rows(noisy / (1 + noise_std))
 
     def _train_head(self, graph: Graph, progress: Progress | None) -> None:
         rows = torch.tensor(training_rows(graph), device=self._device)
@@ -208,7 +268,7 @@ class GAP(TrainedClassifier):
         )
 
     def _cache_of(self, graph: Graph) -> list[Tensor] | None:
-        key = graph_key(graph)
+        key = self._key(graph)
         return self.caches_[self.keys_.index(key)] if key in self.keys_ else None
 
     @torch.no_grad()
@@ -244,7 +304,7 @@ class GAP(TrainedClassifier):
         return {**weights, **caches, **keys}
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._build()
+        self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
         restore_module("encoder", self.encoder_, state)
         restore_module("classifier", self.classifier_, state)
         restore_module("head", self.head_, state)

@@ -53,7 +53,7 @@ _OWN = (
     MethodInfo(
         "gap",
         "discreet.methods.gap:GAP",
-        ("none", "edge"),
+        ("none", "edge", "neighbor", "node"),
         "weights+predictions",
         "noisy aggregation of encoded features, cached (GAP; paper 004)",
     ),
@@ -77,6 +77,13 @@ _OWN = (
         ("none", "edge"),
         "own-prediction",
         "a convex graph convolution from noisy sufficient statistics",
+    ),
+    MethodInfo(
+        "hop-bayes",
+        "discreet.methods.hop_bayes:HopBayes",
+        ("none", "edge"),
+        "weights+predictions",
+        "class-to-class links and neighbour evidence, weighed by their noise",
     ),
 )
 

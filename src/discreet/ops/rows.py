@@ -33,6 +33,11 @@ def clip_rows(rows: Tensor, max_norm: float) -> Tensor:
     return rows * scale.clamp_max(1.0)
 
 
+def finite_rows(rows: Tensor) -> Tensor:
+    """Each row as it is, or zero where an entry overflowed. Depends on each row alone."""
+    return torch.where(torch.isfinite(rows).all(dim=1, keepdim=True), rows, torch.zeros_like(rows))
+
+
 def damp_rows(rows: Tensor) -> Tensor:
     """Each row rescaled to norm log(1 + norm): directions stay, hubs do not dominate. Post-processing only."""
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
