@@ -1,0 +1,132 @@
+"""hop-bayes: sensitivities by brute force, tight replay of both kinds, and evidence that knows its noise."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+
+from discreet.audit.replay import replay_audit
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import UncoveredReleaseError
+from discreet.graph.graph import Graph
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
+from discreet.methods import hop_bayes
+from discreet.methods.hop_bayes import LINKS, HopBayes
+from discreet.methods.link_model import LinkModel
+from discreet.methods.mlp import MLPClassifier
+from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import EdgeLevel
+
+
+def model(epsilon: float = 1.0, directed: bool = False, **parameters: object) -> HopBayes:
+    return HopBayes(Privacy(EdgeLevel(directed), epsilon), **parameters)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_sensitivities_by_brute_force(directed: bool) -> None:
+    """Every graph of four nodes (sampled if directed), every edge toggled, adversarial and random messages."""
+    rng = np.random.default_rng(0)
+    level = EdgeLevel(directed)
+    pairs = list((itertools.permutations if directed else itertools.combinations)(range(4), 2))
+    told = [np.eye(3)[[0, 0, 0, 0]], np.eye(3)[[0, 1, 2, 0]], *rng.dirichlet(np.ones(3), (3, 4))]
+    worst = [0.0, 0.0]
+    for number in range(64 if not directed else 300):
+        present = rng.integers(0, 2, len(pairs)) if directed else [number >> i & 1 for i in range(len(pairs))]
+        chosen = [pair for pair, on in zip(pairs, present, strict=True) if on]
+        for toggled in pairs:
+            other = [pair for pair in chosen if pair != toggled]
+            if len(other) == len(chosen):
+                continue
+            one, two = (
+                Graph.from_edges([u for u, _ in e], [v for _, v in e], np.eye(4), directed=directed)
+                if e
+                else Graph.from_edges(np.empty(0, int), np.empty(0, int), np.eye(4), directed=directed)
+                for e in (chosen, other)
+            )
+            for rows in told:
+                moves = link_counts(one, rows) - link_counts(two, rows), received(one, rows) - received(two, rows)
+                worst = [max(w, float(np.linalg.norm(m))) for w, m in zip(worst, moves, strict=True)]
+    for found, (declared, _) in zip(worst, (link_sensitivity(level), received_sensitivity(level)), strict=True):
+        assert 0.999 * declared <= found <= declared * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("predictions", ["own", "all"])
+def test_replay_is_tight(directed: bool, predictions: str) -> None:
+    graphs = partial(small_graph, directed=directed)
+    report = replay_audit(model(directed=directed, predictions=predictions, epochs=0, hidden=4), graphs, pairs=250)
+    assert report.passed, report.violations[:3]
+    assert all(0.99 <= ratio <= 1 + 1e-9 for ratio in report.ratio.values())
+
+
+def test_an_unhalved_table_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hop_bayes, "link_counts", lambda graph, told: told.T @ received(graph, told))
+    report = replay_audit(model(epochs=0, hidden=4), small_graph, pairs=60)
+    assert any(LINKS in violation for violation in report.violations)
+
+
+class ChoosesOnEvidence(HopBayes):
+    """Fits a constant on evidence without noise: what `own` must never do."""
+
+    def _learn(self, graphs: list[Graph], curator: object, progress: object) -> None:  # type: ignore[override]
+        super()._learn(graphs, curator, progress)  # type: ignore[arg-type]
+        self.temperature_ += float(self._own_evidence(graphs[0]).std())
+
+
+def test_a_constant_fitted_on_clean_evidence_is_caught() -> None:
+    estimator = ChoosesOnEvidence(Privacy(EdgeLevel(), 1.0), predictions="own", epochs=0, hidden=4)
+    report = replay_audit(estimator, small_graph, pairs=20)
+    assert any("of the release differs" in violation for violation in report.violations)
+
+
+def test_coverage_by_name() -> None:
+    graph = small_graph(np.random.default_rng(0))
+    own = model(predictions="own", epochs=1).fit(graph)
+    with pytest.raises(UncoveredReleaseError, match="owner"):
+        own.predict(graph)
+    assert own.predict(graph, audience="owner").shape == (graph.num_nodes,)
+    shared = model(epochs=1).fit(graph)
+    assert shared.predict(graph).shape == (graph.num_nodes,)
+    with pytest.raises(UncoveredReleaseError, match="extra_graphs"):
+        shared.predict(graph.with_features(np.ones((graph.num_nodes, graph.num_features))))
+
+
+def test_extra_graphs_are_planned_and_charged() -> None:
+    rng = np.random.default_rng(0)
+    graph, other = small_graph(rng), small_graph(rng)
+    fitted = model(epochs=1).fit(graph, extra_graphs=[other])
+    assert [stage.name for stage in fitted.plan_.stages] == [LINKS, "evidence", "extra graph 1 evidence"]
+    assert fitted.epsilon_spent_ <= 1.0
+    assert fitted.predict(other).shape == (other.num_nodes,)
+
+
+def test_noise_alone_becomes_independence() -> None:
+    counts = np.full((3, 3), 100.0) + np.random.default_rng(0).normal(0, 50, (3, 3))
+    links = LinkModel.from_counts(counts, 500.0, 100, directed=False)
+    assert np.allclose(links.log_ratio_factors, 1)
+
+
+def test_strong_links_are_kept() -> None:
+    links = LinkModel.from_counts(np.diag([900.0, 800.0]) + 20, 5.0, 1000, directed=False)
+    assert links.given[0, 0] > 0.9
+    assert links.mean_degree == pytest.approx(2 * 1780 / 1000)
+
+
+@pytest.mark.parametrize("phi", [0.6, -0.6])
+def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
+    graph = split(csbm(num_nodes=1500, phi=phi, average_degree=12), "75/10/15", 0)
+    features = MLPClassifier(Privacy(EdgeLevel(), 1.0)).fit(graph).score(graph)
+    assert model(0.5, predictions="own").fit(graph).score(graph) > features + 0.1
+    assert model(4.0).fit(graph).score(graph) > features + 0.05
+
+
+def test_useless_edges_do_no_harm() -> None:
+    graph = split(csbm(num_nodes=1500, phi=0.0, average_degree=12), "75/10/15", 0)
+    features = MLPClassifier(Privacy(EdgeLevel(), 1.0)).fit(graph).score(graph)
+    for predictions in ("own", "all"):
+        assert model(1.0, predictions=predictions).fit(graph).score(graph) > features - 0.03
