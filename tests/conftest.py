@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,3 +22,32 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that writes to a relative path writes to its own folder."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def record_property(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+    """Keep a figure for the summary, as text: worker processes pass on nothing else."""
+
+    def record(name: str, value: object) -> None:
+        request.node.user_properties.append((name, _text(value)))
+
+    return record
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests measured: how tight each bound is."""
+    measured = [
+        (report.nodeid, name, value)
+        for report in terminalreporter.stats.get("passed", [])
+        for name, value in report.user_properties
+    ]
+    if measured:
+        terminalreporter.section("measured")
+        for test, name, value in measured:
+            terminalreporter.write_line(f"{test}: {name} {value}")
