@@ -1,7 +1,7 @@
 """What is protected: which two graphs count as neighbours, in words, as data, and as a sampler.
 
 Every level draws neighbours by the definition that its certificate states, so tests and audits use the
-very relation that is promised. Levels see graphs only through :class:`GraphLike`.
+very relation that is promised.
 """
 
 from __future__ import annotations
@@ -9,58 +9,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import PrivacyError, UnsupportedError
+from discreet.privacy.moves import (
+    G,
+    all_but,
+    existing_pair,
+    largest_degree,
+    null_record,
+    pair_at,
+    pick_node,
+    random_pair,
+    replace_record,
+    toggle,
+    without_edges,
+)
 
-IntArray = npt.NDArray[np.int64]
 Basis = Literal["owned", "promised", "thinned"]
 Change = Literal["null", "replace"]
-
-
-class GraphLike(Protocol):
-    """What a level needs to know of a graph."""
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-
-    @property
-    def num_classes(self) -> int:
-        """Number of classes."""
-
-    @property
-    def directed(self) -> bool:
-        """Whether an edge may stand without its reverse."""
-
-    @property
-    def features(self) -> Any:
-        """Feature matrix, dense or CSR."""
-
-    @property
-    def labels(self) -> IntArray:
-        """Labels, -1 for none."""
-
-    def edges(self) -> tuple[IntArray, IntArray]:
-        """All entries as (sources, targets)."""
-
-    def with_edges(self, sources: IntArray, targets: IntArray) -> Self:
-        """The same nodes under other edges."""
-
-    def with_features(self, features: Any) -> Self:
-        """The same graph with other features."""
-
-    def with_labels(self, labels: IntArray) -> Self:
-        """The same graph with other labels."""
-
-    def as_directed(self) -> Self:
-        """The same entries, each standing by itself."""
-
-
-G = TypeVar("G", bound=GraphLike)
 
 
 @dataclass(frozen=True)
@@ -169,14 +138,14 @@ class EdgeLevel(Level):
         source, target = graph.edges()
         degree = np.bincount(target, minlength=n) + np.bincount(source, minlength=n)
         picks: list[Callable[[], tuple[int, int]]] = [
-            lambda: _random_pair(n, rng),
-            lambda: _pair_at(int(degree.argmax()), n, rng),
-            lambda: _pair_at(int(degree.argmin()), n, rng),
+            lambda: random_pair(n, rng),
+            lambda: pair_at(int(degree.argmax()), n, rng),
+            lambda: pair_at(int(degree.argmin()), n, rng),
         ]
         if len(source):
-            picks.append(lambda: _existing_pair(source, target, rng))
+            picks.append(lambda: existing_pair(source, target, rng))
         u, v = picks[int(rng.integers(len(picks)))]()
-        return _toggle(graph, u, np.array([v], dtype=np.int64), both_ways=not self.directed)
+        return toggle(graph, u, np.array([v], dtype=np.int64), both_ways=not self.directed)
 
 
 @dataclass(frozen=True)
@@ -223,13 +192,13 @@ class NeighborLevel(Level):
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:
         """Replace one node's record and toggle up to k of its edges, within the degree bound."""
         graph = self.view(graph)
-        node = _pick_node(graph, rng)
-        changed = _replace_record(graph, node, rng)
-        others = _others(node, graph.num_nodes)
+        node = pick_node(graph, rng)
+        changed = replace_record(graph, node, rng)
+        others = all_but(node, graph.num_nodes)
         toggled = rng.choice(others, size=min(self.k, len(others)), replace=False)
         both_ways = self.edges == "promised" and not graph.directed
-        candidate = _toggle(changed, node, toggled, both_ways=both_ways)
-        if self.edges == "promised" and self.max_degree and _max_degree(candidate) > self.max_degree:
+        candidate = toggle(changed, node, toggled, both_ways=both_ways)
+        if self.edges == "promised" and self.max_degree and largest_degree(candidate) > self.max_degree:
             return changed
         return candidate
 
@@ -309,21 +278,21 @@ class NodeLevel(Level):
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:
         """Remove or replace one node's record: a random node or the hub, its edges kept, moved or dropped."""
         graph = self.view(graph)
-        node = _pick_node(graph, rng)
+        node = pick_node(graph, rng)
         if self.change == "null":
-            return _without_edges(_null_record(graph, node), node, both_ways=self.edges != "owned")
-        changed = _replace_record(graph, node, rng)
+            return without_edges(null_record(graph, node), node, both_ways=self.edges != "owned")
+        changed = replace_record(graph, node, rng)
         choice = int(rng.integers(3))
         if choice == 0:
             return changed
-        bare = _without_edges(changed, node, both_ways=self.edges != "owned")
+        bare = without_edges(changed, node, both_ways=self.edges != "owned")
         if choice == 1:
             return bare
         return self._with_new_edges(bare, node, rng)
 
     def _with_new_edges(self, bare: G, node: int, rng: np.random.Generator) -> G:
         """Give the node fresh edges, as many as its bound admits."""
-        others = _others(node, bare.num_nodes)
+        others = all_but(node, bare.num_nodes)
         bound = self.d_max if self.edges == "thinned" else self.max_degree
         size = len(others) if self.edges == "owned" else min(bound or 0, len(others))
         chosen = rng.choice(others, size=int(rng.integers(size + 1)), replace=False)
@@ -331,7 +300,7 @@ class NodeLevel(Level):
             _, target = bare.edges()
             full = np.bincount(target, minlength=bare.num_nodes) >= (bound or 0)
             chosen = chosen[~full[chosen]]
-        return _toggle(bare, node, chosen, both_ways=self.edges != "owned" and not bare.directed)
+        return toggle(bare, node, chosen, both_ways=self.edges != "owned" and not bare.directed)
 
 
 @dataclass(frozen=True)
@@ -359,10 +328,7 @@ class LocalLevel(Level):
 
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:
         """Replace one node's features and label."""
-        return _replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
-
-
-# -------------------------------------------------------------------- moves that make a neighbour
+        return replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
 
 
 def _require_positive(name: str, value: int | None) -> None:
@@ -378,80 +344,3 @@ def _degree_words(bound: int | None, basis: Basis) -> str:
         "promised": f"; the data holder promises that no degree exceeds {bound}",
         "thinned": f"; the data holder promises that no degree exceeds {bound}, and edges are thinned",
     }[basis]
-
-
-def _others(node: int, n: int) -> IntArray:
-    return np.delete(np.arange(n, dtype=np.int64), node)
-
-
-def _pick_node(graph: GraphLike, rng: np.random.Generator) -> int:
-    """A random node, or the one whose data reaches most others."""
-    if rng.integers(2):
-        return int(rng.integers(graph.num_nodes))
-    source, _ = graph.edges()
-    return int(np.bincount(source, minlength=graph.num_nodes).argmax())
-
-
-def _random_pair(n: int, rng: np.random.Generator) -> tuple[int, int]:
-    u, v = rng.choice(n, size=2, replace=False)
-    return int(u), int(v)
-
-
-def _pair_at(node: int, n: int, rng: np.random.Generator) -> tuple[int, int]:
-    return node, int(rng.choice(_others(node, n)))
-
-
-def _existing_pair(source: IntArray, target: IntArray, rng: np.random.Generator) -> tuple[int, int]:
-    at = int(rng.integers(len(source)))
-    return int(source[at]), int(target[at])
-
-
-def _max_degree(graph: GraphLike) -> int:
-    source, target = graph.edges()
-    n = graph.num_nodes
-    return int(max(np.bincount(source, minlength=n).max(), np.bincount(target, minlength=n).max()))
-
-
-def _toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
-    """Add the entries node → other that are missing and remove those that are there."""
-    n = graph.num_nodes
-    source, target = graph.edges()
-    keys = source * n + target
-    flips = node * n + others
-    if both_ways:
-        flips = np.union1d(flips, others * n + node)
-    result = np.setxor1d(keys, flips)
-    return graph.with_edges(result // n, result % n)
-
-
-def _without_edges(graph: G, node: int, *, both_ways: bool) -> G:
-    source, target = graph.edges()
-    keep = source != node
-    if both_ways:
-        keep &= target != node
-    return graph.with_edges(source[keep], target[keep])
-
-
-def _set_row(features: Any, node: int, row: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    dense = np.array(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
-    dense[node] = row
-    return dense
-
-
-def _null_record(graph: G, node: int) -> G:
-    """Features zero, label unknown."""
-    labels = graph.labels.copy()
-    labels[node] = -1
-    return graph.with_features(_set_row(graph.features, node, np.zeros(1))).with_labels(labels)
-
-
-def _replace_record(graph: G, node: int, rng: np.random.Generator) -> G:
-    """Another label, and features negated (the far side of any clip), rescaled, or drawn afresh."""
-    width = graph.features.shape[1]
-    old = graph.features[[node]]
-    old = np.asarray(old if isinstance(old, np.ndarray) else old.toarray()).ravel()
-    candidates = (-old, 100 * old, rng.standard_normal(width), -np.ones(width))
-    row = candidates[int(rng.integers(len(candidates)))]
-    labels = graph.labels.copy()
-    labels[node] = rng.integers(-1, graph.num_classes)
-    return graph.with_features(_set_row(graph.features, node, row)).with_labels(labels)

@@ -1,0 +1,139 @@
+"""Moves that turn a graph into a neighbour: one edge toggled, one record removed or replaced.
+
+Graphs are seen only through :class:`GraphLike`, so that ``privacy`` imports nothing of ``graph``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+class GraphLike(Protocol):
+    """What a level needs to know of a graph."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge may stand without its reverse."""
+
+    @property
+    def features(self) -> Any:
+        """Feature matrix, dense or CSR."""
+
+    @property
+    def labels(self) -> IntArray:
+        """Labels, -1 for none."""
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """All entries as (sources, targets)."""
+
+    def with_edges(self, sources: IntArray, targets: IntArray) -> Self:
+        """The same nodes under other edges."""
+
+    def with_features(self, features: Any) -> Self:
+        """The same graph with other features."""
+
+    def with_labels(self, labels: IntArray) -> Self:
+        """The same graph with other labels."""
+
+    def as_directed(self) -> Self:
+        """The same entries, each standing by itself."""
+
+
+G = TypeVar("G", bound=GraphLike)
+
+
+def all_but(node: int, n: int) -> IntArray:
+    """Every node but one."""
+    return np.delete(np.arange(n, dtype=np.int64), node)
+
+
+def pick_node(graph: GraphLike, rng: np.random.Generator) -> int:
+    """A random node, or the one whose data reaches most others."""
+    if rng.integers(2):
+        return int(rng.integers(graph.num_nodes))
+    source, _ = graph.edges()
+    return int(np.bincount(source, minlength=graph.num_nodes).argmax())
+
+
+def random_pair(n: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Two different nodes."""
+    u, v = rng.choice(n, size=2, replace=False)
+    return int(u), int(v)
+
+
+def pair_at(node: int, n: int, rng: np.random.Generator) -> tuple[int, int]:
+    """A node and any other."""
+    return node, int(rng.choice(all_but(node, n)))
+
+
+def existing_pair(source: IntArray, target: IntArray, rng: np.random.Generator) -> tuple[int, int]:
+    """The ends of an edge that is there."""
+    at = int(rng.integers(len(source)))
+    return int(source[at]), int(target[at])
+
+
+def largest_degree(graph: GraphLike) -> int:
+    """The largest in- or out-degree."""
+    source, target = graph.edges()
+    n = graph.num_nodes
+    return int(max(np.bincount(source, minlength=n).max(), np.bincount(target, minlength=n).max()))
+
+
+def toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
+    """Add the entries node → other that are missing and remove those that are there."""
+    n = graph.num_nodes
+    source, target = graph.edges()
+    keys = source * n + target
+    flips = node * n + others
+    if both_ways:
+        flips = np.union1d(flips, others * n + node)
+    result = np.setxor1d(keys, flips)
+    return graph.with_edges(result // n, result % n)
+
+
+def without_edges(graph: G, node: int, *, both_ways: bool) -> G:
+    """The graph without the node's outgoing edges, or without all of them."""
+    source, target = graph.edges()
+    keep = source != node
+    if both_ways:
+        keep &= target != node
+    return graph.with_edges(source[keep], target[keep])
+
+
+def set_row(features: Any, node: int, row: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """A dense copy of the features with one row replaced."""
+    dense = np.array(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
+    dense[node] = row
+    return dense
+
+
+def null_record(graph: G, node: int) -> G:
+    """Features zero, label unknown."""
+    labels = graph.labels.copy()
+    labels[node] = -1
+    return graph.with_features(set_row(graph.features, node, np.zeros(1))).with_labels(labels)
+
+
+def replace_record(graph: G, node: int, rng: np.random.Generator) -> G:
+    """Another label, and features negated (the far side of any clip), rescaled, or drawn afresh."""
+    width = graph.features.shape[1]
+    old = graph.features[[node]]
+    old = np.asarray(old if isinstance(old, np.ndarray) else old.toarray()).ravel()
+    candidates = (-old, 100 * old, rng.standard_normal(width), -np.ones(width))
+    row = candidates[int(rng.integers(len(candidates)))]
+    labels = graph.labels.copy()
+    labels[node] = rng.integers(-1, graph.num_classes)
+    return graph.with_features(set_row(graph.features, node, row)).with_labels(labels)
