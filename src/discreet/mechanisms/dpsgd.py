@@ -79,7 +79,8 @@ def dpsgd_stage(
     (and under null its own term is zero on one), a run has the privacy of the stage's event.
     """
     size = checked_batch_size(batch_size, num_examples)
-    k = min(touch.examples, num_examples)
+    touch = _among(touch, num_examples)
+    k = touch.examples
     if not 0 < clip_norm < np.inf:
         raise ParameterError(f"a clip norm must be a positive number, not {clip_norm!r}")
     sensitivity, event = clip_norm, _event(k, touch.change, size, num_examples, sampling, noise_multiplier)
@@ -104,6 +105,17 @@ def dpsgd_stage(
             "sampling": "all" if size == num_examples else sampling,
         },
     )
+
+
+def _among(touch: Touch, num_examples: int) -> Touch:
+    """No more terms can change than there are; but then all of them may belong to others, and go anywhere.
+
+    (A unit outside the training set has no example of its own: it touches k − 1 of others'. Cutting k down to the
+    number of examples and still counting one of them as the unit's own would be wrong.)
+    """
+    if touch.examples <= num_examples:
+        return touch
+    return Touch(num_examples, "replace", f"{touch.why}; there are only {num_examples} examples")
 
 
 def checked_batch_size(batch_size: int | None, num_examples: int) -> int:

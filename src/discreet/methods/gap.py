@@ -57,7 +57,9 @@ class Head(nn.Module):
     @torch.no_grad()
     def start_from_evidence(self, classes: int) -> None:
         """Begin with: what the encoder says of a node, plus what its neighbours' rows say of each class."""
-        self.network.layers[-1].weight.zero_()
+        last = self.network.layers[-1]
+        assert isinstance(last, Linear)
+        last.weight.zero_()
         blocks = self.linear.weight.view(-1, classes, classes)
         blocks.copy_(EVIDENCE * torch.eye(classes))
         blocks[0] = torch.eye(classes)

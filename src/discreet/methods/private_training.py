@@ -107,7 +107,7 @@ class PrivatelyTrained(NodeClassifier):
     hidden: Annotated[int, Field(ge=1)] = 64
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "relu"
-    steps: Annotated[int, Field(ge=1)] = 100
+    steps: Annotated[int, Field(ge=1)] = 200
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     batch_size: Annotated[int, Field(ge=1)] | None = None
     sampling: Sampling = "poisson"

@@ -65,6 +65,13 @@ _OWN = (
         "a network on features alone, by noisy clipped gradients",
     ),
     MethodInfo(
+        "dp-gnn",
+        "discreet.methods.dp_gnn:DPGNN",
+        ("node", "neighbor"),
+        "weights",
+        "a graph network on degree-bounded ego-nets, by noisy clipped gradients (DP-GNN; paper 001)",
+    ),
+    MethodInfo(
         "gcon",
         "discreet.methods.gcon:GCON",
         ("none", "edge"),

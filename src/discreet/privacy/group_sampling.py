@@ -177,7 +177,9 @@ def _shifts_of_fixed_batch(event: GroupFixedSampledGaussianDpEvent) -> tuple[Flo
     hits = np.arange(group + 1)
     log_weights = hypergeom.logpmf(hits, event.dataset_size, group, event.batch_size)
     log_weights = log_weights - logsumexp(log_weights)
-    own = hits / group if event.change == "null" else 0.0
+    # With more touched than there are examples, a unit that is no example itself can change all of them freely.
+    null = event.change == "null" and event.group_size <= event.dataset_size
+    own = hits / group if null else 0.0
     return _with_own(_doubled(hits), log_weights, own, step=-1)
 
 
