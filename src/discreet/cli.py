@@ -308,6 +308,7 @@ def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> d
         "delta": estimator.plan_.delta,
         "epsilon_spent": estimator.epsilon_spent_,
         "accuracy": figures["accuracy"],
+        "by_class": {name: estimator.score(graph, name, by_class=True) for name in masks if name == "test"},
         "micro_f1": figures["micro-f1"],
         "macro_f1": figures["macro-f1"],
         "seconds": estimator.fit_seconds_,

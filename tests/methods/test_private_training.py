@@ -405,3 +405,12 @@ def test_k_neighbour_level_needs_a_degree_bound_where_edges_are_read() -> None:
 def test_fixed_batches_and_schedules_fit() -> None:
     graph = small_graph(np.random.default_rng(0))
     DPMLPClassifier(node(), batch_size=2, sampling="fixed", schedule="constant", optimizer="sgd", **QUICK).fit(graph)
+
+
+def test_score_by_class_adds_up() -> None:
+    graph = small_graph(np.random.default_rng(1))
+    fitted = DPMLPClassifier(node(), **QUICK).fit(graph)
+    rows = fitted.score(graph, "train", by_class=True)
+    assert [row["nodes"] for row in rows] == sorted((row["nodes"] for row in rows), reverse=True)
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert sum(row["share"] * row["accuracy"] for row in rows) == pytest.approx(fitted.score(graph, "train"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.compute import Compute
-from discreet.methods.metrics import measure
+from discreet.methods.metrics import ClassScore, class_scores, measure
 from discreet.methods.parameters import validate
 from discreet.methods.training import Progress
 from discreet.privacy.budget import Privacy
@@ -220,14 +220,40 @@ class NodeClassifier(BaseEstimator):
         """The most probable class; options as in :meth:`predict_proba`."""
         return self.predict_proba(graph, **options).argmax(axis=1)
 
-    def score(self, graph: Graph, mask: str = "test", *, metric: str = "accuracy", uncovered: bool = False) -> float:
+    @overload
+    def score(
+        self,
+        graph: Graph,
+        mask: str = ...,
+        *,
+        metric: str = ...,
+        by_class: Literal[False] = ...,
+        uncovered: bool = ...,
+    ) -> float: ...
+
+    @overload
+    def score(
+        self, graph: Graph, mask: str = ..., *, metric: str = ..., by_class: Literal[True], uncovered: bool = ...
+    ) -> list[ClassScore]: ...
+
+    def score(
+        self,
+        graph: Graph,
+        mask: str = "test",
+        *,
+        metric: str = "accuracy",
+        by_class: bool = False,
+        uncovered: bool = False,
+    ) -> float | list[ClassScore]:
         """Accuracy (or ``micro-f1``, ``macro-f1``) on the labelled nodes of a mask: a research figure, outside every
-        guarantee.
+        guarantee. ``by_class=True`` gives the accuracy of each class instead, the most frequent first.
         """
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
             raise ParameterError(f"the {mask} mask holds no labelled node")
         predicted = self.predict(graph, nodes=wanted, audience="owner", uncovered=uncovered)
+        if by_class:
+            return class_scores(graph.labels[wanted], predicted)
         return measure(metric, graph.labels[wanted], predicted)
 
     def _check_fitted(self) -> None:

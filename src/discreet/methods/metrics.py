@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,30 @@ def macro_f1(labels: IntArray, predicted: IntArray) -> float:
     hits, found, there = _counts(labels, predicted)
     seen = (found + there) > 0
     return float(np.mean(2 * hits[seen] / (found + there)[seen]))
+
+
+class ClassScore(TypedDict):
+    """How one class fares: noise costs rare classes most (paper 001, appendix F)."""
+
+    label: int
+    nodes: int
+    share: float
+    accuracy: float
+
+
+def class_scores(labels: IntArray, predicted: IntArray) -> list[ClassScore]:
+    """The accuracy on the nodes of each class that is there, the most frequent first."""
+    hits, _, there = _counts(labels, predicted)
+    order = sorted(np.flatnonzero(there).tolist(), key=lambda label: -int(there[label]))
+    return [
+        {
+            "label": label,
+            "nodes": int(there[label]),
+            "share": float(there[label] / len(labels)),
+            "accuracy": float(hits[label] / there[label]),
+        }
+        for label in order
+    ]
 
 
 METRICS: dict[str, Callable[[IntArray, IntArray], float]] = {
