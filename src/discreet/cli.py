@@ -337,6 +337,8 @@ def _report(result: dict[str, Any], as_json: bool) -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value))
     if isinstance(value, float):
         return f"{value:.4g}"
     return "–" if value is None else str(value)
