@@ -217,6 +217,44 @@ def verify(release: Release, as_json: Json = False) -> None:
 
 
 @app.command()
+def audit(
+    method: Method = "gap",
+    level: LevelSpec = "edge",
+    epsilon: Epsilon = 1.0,
+    pairs: Annotated[int, typer.Option(min=1, help="How many pairs of neighbouring graphs to try.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seeds the graphs and their neighbours.")] = 0,
+    settings: Setting = None,
+    as_json: Json = False,
+) -> None:
+    """Replay a method on small neighbouring graphs: does any stage move further than its plan says?
+
+    Exit code 1 on a violation. Replay sees sensitivities, not the scale of noise.
+    """
+    from functools import partial
+
+    from discreet.audit.replay import replay_audit
+    from discreet.audit.small_graphs import small_graph
+
+    estimator = _estimator(method, level, epsilon, "auto", settings, 0, "cpu", 1)
+    graphs = partial(small_graph, directed=level == "edge:directed")
+    with _progress() as progress:
+        found = replay_audit(estimator, graphs, pairs=pairs, seed=seed, progress=progress)
+    _report(
+        {
+            "method": method,
+            "level": level,
+            "pairs": found.pairs,
+            "passed": found.passed,
+            "largest_ratio": found.ratio,
+            "violations": found.violations[:10],
+        },
+        as_json,
+    )
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def doctor(data_root: Root = None, as_json: Json = False) -> None:
     """Report versions, devices, where data is looked for, and what is missing."""
     from discreet.doctor import examine
@@ -338,7 +376,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
     if isinstance(value, list):
-        return "; ".join(map(_shown, value))
+        return "; ".join(map(_shown, value)) or "none"
     if isinstance(value, float):
         return f"{value:.4g}"
     return "–" if value is None else str(value)

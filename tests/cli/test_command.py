@@ -132,6 +132,23 @@ def test_seed_and_settings_reach_the_method(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(out)["stages"][0]["shape"] == [2000, 5]
 
 
+def test_audit_replays_and_reports(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["audit", "--method", "gap", "--pairs", "20", *QUICK, "--json"]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    found = json.loads(out)
+    assert found["passed"] is True
+    assert 0.99 < found["largest_ratio"]["hop 1"] <= 1
+
+    from discreet.methods import gap
+
+    monkeypatch.setattr(gap, "edge_sensitivity", lambda aggregation, level: (1.0, "a planted fault"))
+    code, out, _ = run(capsys, *arguments)
+    assert code == 1
+    assert json.loads(out)["violations"]
+    assert "none" in refused(capsys, "audit", "--level", "none", "--epsilon", "inf")
+
+
 def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("methods", "data", "doctor"):
         assert run(capsys, command)[0] == 0
@@ -146,7 +163,7 @@ def test_help_teaches_and_is_quick() -> None:
     started = time.perf_counter()
     found = subprocess.run([sys.executable, "-m", "discreet.cli", "--help"], capture_output=True, text=True, check=True)
     assert time.perf_counter() - started < 5  # the real limit is measured in benchmarks; this catches a torch import
-    for command in ("train", "plan", "methods", "data", "predict", "verify", "doctor"):
+    for command in ("train", "plan", "methods", "data", "predict", "verify", "audit", "doctor"):
         assert command in found.stdout
 
 
