@@ -56,10 +56,10 @@ def test_sensitivities_by_brute_force(directed: bool) -> None:
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("predictions", ["own", "all"])
-def test_replay_is_tight(directed: bool, predictions: str) -> None:
-    graphs = partial(small_graph, directed=directed)
-    report = replay_audit(model(directed=directed, predictions=predictions, epochs=0, hidden=4), graphs, pairs=250)
+@pytest.mark.parametrize(("predictions", "combiner"), [("own", "bayes"), ("all", "bayes"), ("all", "trained")])
+def test_replay_is_tight(directed: bool, predictions: str, combiner: str) -> None:
+    estimator = model(directed=directed, predictions=predictions, combiner=combiner, epochs=0, hidden=4)
+    report = replay_audit(estimator, partial(small_graph, directed=directed), pairs=150)
     assert report.passed, report.violations[:3]
     assert all(0.99 <= ratio <= 1 + 1e-9 for ratio in report.ratio.values())
 
@@ -103,6 +103,13 @@ def test_extra_graphs_are_planned_and_charged() -> None:
     assert [stage.name for stage in fitted.plan_.stages] == [LINKS, "evidence", "extra graph 1 evidence"]
     assert fitted.epsilon_spent_ <= 1.0
     assert fitted.predict(other).shape == (other.num_nodes,)
+
+
+def test_the_combiner_starts_from_bayes_rule() -> None:
+    graph = split(csbm(num_nodes=300), "75/10/15", 0)
+    rule = model(combiner="bayes", epochs=0, insecure_noise_seed=1).fit(graph)
+    untrained = model(combiner="trained", epochs=0, insecure_noise_seed=1).fit(graph)
+    assert np.allclose(rule.predict_proba(graph), untrained.predict_proba(graph), atol=1e-4)
 
 
 def test_noise_alone_becomes_independence() -> None:

@@ -15,17 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import Arrays
-from discreet.methods.gap import graph_key
+from discreet.methods.combiner import build_combiner
+from discreet.methods.gap import Head, graph_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.trained import TrainedClassifier
-from discreet.methods.training import Progress, train_on_features
+from discreet.methods.training import Progress, train, train_on_features, training_rows
 from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.rows import damp_rows
+from discreet.ops.sparse import feature_tensor, select_rows
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -47,13 +50,17 @@ class HopBayes(TrainedClassifier):
         prediction goes to it alone; only the table of links costs anything.
     correlation
         How much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)).
+    combiner
+        With ``all``: ``trained`` on the labels (public at this level), the node model's view and the *noisy*
+        evidence, starting from Bayes' rule; or ``bayes`` alone.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, where both are released.
 
     Guarantee: features and labels are public at edge level, so the node model and what each node tells
     depend on no edge. The table has sensitivity 1 and the evidence √2 (1 if directed), see ``ops.evidence``.
-    ``own`` protects an edge {u, v} against everyone but u and v, all others together included: nothing is
-    fitted on evidence without noise, and there is one round.
+    The combiner reads released values and public labels only. ``own`` protects an edge {u, v} against
+    everyone but u and v, all others together included: nothing is fitted on evidence without noise, and
+    there is one round.
     """
 
     method: ClassVar[str] = "hop-bayes"
@@ -62,6 +69,7 @@ class HopBayes(TrainedClassifier):
     _: KW_ONLY
     predictions: Literal["all", "own"] = "all"
     correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
+    combiner: Literal["trained", "bayes"] = "trained"
     links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
     @property
@@ -119,6 +127,9 @@ class HopBayes(TrainedClassifier):
         self.noise_std_ = 0.0
         if self.predictions == "all":
             self._measure_evidence(graphs, curator)
+        if self._is_combined():
+            self.combiner_ = self._watched["combiner"] = self._build_combiner()
+            self._train_combiner(graph, progress)
 
     def _measure_evidence(self, graphs: Sequence[Graph], curator: Curator) -> None:
         for number, graph in enumerate(graphs):
@@ -130,6 +141,58 @@ class HopBayes(TrainedClassifier):
     def _build(self) -> MLP:
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
         return MLP(widths, self.activation, self.dropout, self._generator)
+
+    def _is_combined(self) -> bool:
+        return self.predictions == "all" and self.combiner == "trained"
+
+    def _build_combiner(self) -> Head:
+        classes = self.public_.num_classes
+        return build_combiner(classes, self.hidden, self.layers, self.activation, _COMBINER_DROPOUT, self._generator)
+
+    def _train_combiner(self, graph: Graph, progress: Progress | None) -> None:
+        """Fit the labels of training nodes from noisy evidence and what the node model says under dropout.
+
+        The node model has seen these labels, so its own view is left out half of the time and redrawn in
+        every epoch: a combiner that always saw it would learn to ignore the evidence.
+        """
+        rows = torch.tensor(training_rows(graph), device=self._device)
+        labels = torch.tensor(graph.labels, device=self._device)
+        features = select_rows(feature_tensor(graph.features, self._device), rows)
+        own = torch.zeros(graph.num_nodes, graph.num_classes, device=self._device)
+        evidence = self._evidence_blocks(graph)
+
+        def redraw() -> None:
+            self.network_.train()
+            with torch.no_grad():
+                own[rows] = _centred(torch.log_softmax(self.network_(features) / self.temperature_, dim=1))
+            self.network_.eval()
+
+        def forward(batch: Tensor) -> Tensor:
+            seen = torch.rand(len(batch), 1, generator=self._generator, device=self._device) >= _OWN_DROPOUT
+            logits: Tensor = self.combiner_(torch.cat([own[batch] * seen, evidence[batch]], dim=1))
+            return logits
+
+        options, generator = self._options(), self._generator
+        train(
+            self.combiner_,
+            forward,
+            labels,
+            rows,
+            options,
+            generator,
+            title="combiner",
+            progress=progress,
+            on_epoch=redraw,
+        )
+
+    def _evidence_blocks(self, graph: Graph) -> Tensor:
+        """What the combiner reads of the neighbours: log-likelihoods, and the noisy sums themselves."""
+        likelihoods = _centred(self._tensor(self._noisy_evidence(graph)))
+        sums = damp_rows(self._tensor(self._sums(graph)) / (1 + self.noise_std_))
+        return torch.cat([likelihoods, sums], dim=1)
+
+    def _tensor(self, array: FloatArray) -> Tensor:
+        return torch.tensor(array, dtype=torch.float32, device=self._device)
 
     def _fit_temperature(self, graph: Graph) -> float:
         """Flatten or sharpen the node model so that its probabilities fit the (public) validation labels."""
@@ -172,8 +235,16 @@ class HopBayes(TrainedClassifier):
         )
 
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        if self._is_combined():
+            return self._combined_probabilities(graph)
         evidence = self._own_evidence(graph) if self.predictions == "own" else self._noisy_evidence(graph)
         return np.exp(_log_softmax(self._log_prior(graph) + evidence)).astype(np.float32)
+
+    @torch.no_grad()
+    def _combined_probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        own = _centred(self._tensor(self._log_prior(graph)))
+        logits: Tensor = self.combiner_(torch.cat([own, self._evidence_blocks(graph)], dim=1))
+        return torch.softmax(logits, dim=1).cpu().numpy()
 
     def _own_evidence(self, graph: Graph) -> FloatArray:
         """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
@@ -188,9 +259,7 @@ class HopBayes(TrainedClassifier):
         Given class a and d neighbours the sum is about Gaussian around d·P(· | a), with the noise's variance
         plus that of d neighbours who partly repeat each other. d itself is estimated from the noisy row.
         """
-        key = graph_key(graph)
-        cached = key in self.keys_
-        sums = self.caches_[self.keys_.index(key)] if cached else received(graph, self._told(graph))
+        sums = self._sums(graph)
         noise = self.noise_std_**2
         degree = self._estimated_degree(sums, noise)
         given, chance = self.links_.given, self.links_.chance
@@ -199,6 +268,13 @@ class HopBayes(TrainedClassifier):
         centred, shift = sums - sums.sum(axis=1, keepdims=True) * chance, given - chance
         linear = centred @ shift.T - 0.5 * degree[:, None] * (shift**2).sum(axis=1)
         return linear / variance[:, None]
+
+    def _sums(self, graph: Graph) -> FloatArray:
+        """The released sums; computed without noise only on a graph that no guarantee covers."""
+        key = graph_key(graph)
+        if key in self.keys_:
+            return self.caches_[self.keys_.index(key)]
+        return received(graph, self._told(graph))
 
     def _estimated_degree(self, sums: FloatArray, noise: float) -> FloatArray:
         """Shrink each noisy row total towards the mean degree, as if degrees spread as widely as they are large."""
@@ -214,10 +290,13 @@ class HopBayes(TrainedClassifier):
         caches = {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
         keys = {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
         links = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
-        return {**module_state("network", self.network_), **links, **caches, **keys}
+        combiner = module_state("combiner", self.combiner_) if self._is_combined() else {}
+        return {**module_state("network", self.network_), **combiner, **links, **caches, **keys}
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         self.network_ = restore_module("network", self._build(), state)
+        if self._is_combined():
+            self.combiner_ = restore_module("combiner", self._build_combiner(), state)
         self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"])
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
@@ -225,6 +304,8 @@ class HopBayes(TrainedClassifier):
         self.keys_ = [state[f"key.{number}"].tobytes() for number in released]
 
 
+_COMBINER_DROPOUT = 0.5
+_OWN_DROPOUT = 0.5
 # Share of the variance between a class's neighbours that Gaussian evidence should expect; measured, public.
 _WITHIN = 0.3
 
@@ -238,6 +319,10 @@ def _gaussian(name: str, query: str, sensitivity: float, why: str, share: float,
     """A stage that takes this share of the budget, in units of 1/σ²."""
     event = events.GaussianDpEvent(share**-0.5)
     return Stage(name, query, "gaussian", sensitivity, "l2", why, event, shape)
+
+
+def _centred(rows: Tensor) -> Tensor:
+    return rows - rows.mean(dim=1, keepdim=True)
 
 
 def _log_softmax(logits: FloatArray) -> FloatArray:
