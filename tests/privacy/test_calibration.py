@@ -40,7 +40,8 @@ def test_remembered_and_robust_to_damage(tmp_path: object, monkeypatch: pytest.M
     monkeypatch.setenv("DISCREET_CACHE", str(tmp_path))
     for damage in ("", "{", '{"factor": "x"}', '{"factor": -1}'):
         entry.write_text(damage)
-        assert calibrate(DP_SGD, 2.0, 1e-5) == first
+        assert calibration._recall(entry.stem) is None
+    assert calibrate(DP_SGD, 2.0, 1e-5) == first
     assert json.loads(entry.read_text())["factor"] == first
 
 
