@@ -8,7 +8,14 @@ import torch
 
 from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import small_graph
-from discreet.errors import GraphError, ParameterError, PlanViolationError, UncoveredReleaseError, UnsupportedError
+from discreet.errors import (
+    GraphError,
+    ParameterError,
+    PlanViolationError,
+    PrivacyError,
+    UncoveredReleaseError,
+    UnsupportedError,
+)
 from discreet.graph.graph import Graph
 from discreet.graph.synthetic import csbm
 from discreet.mechanisms import dpsgd
@@ -22,6 +29,8 @@ from discreet.methods.ego_networks import EgoNetwork, slot_features
 from discreet.methods.gap import GAP
 from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable
 from discreet.ops.egonets import sender_table
+from discreet.privacy import events
+from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.budget import Privacy
 from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.level_specs import parse_level
@@ -400,6 +409,20 @@ def test_k_neighbour_level_needs_a_degree_bound_where_edges_are_read() -> None:
         with pytest.raises(UnsupportedError, match="max_degree"):
             kind(node("neighbor:2"), **QUICK).fit(graph)
     DPMLPClassifier(node("neighbor:2"), **QUICK).fit(graph)
+
+
+def test_steps_for_a_given_noise() -> None:
+    """The other dial: as many steps as ε allows, and one more would exceed it."""
+    facts = small_graph(np.random.default_rng(0)).as_directed().public
+    plan = DPMLPClassifier(node(epsilon=4.0), noise_multiplier=3.0, hidden=4).plan(facts)
+    (planned,) = plan.stages
+    assert planned.runs > 1
+    assert planned.noise_std / planned.parameters["clip_norm"] <= 3.0
+    once = events.GaussianDpEvent(3.0)
+    assert epsilon_of(events.repeat(once, planned.runs), 1e-3) <= 4.0
+    assert epsilon_of(events.repeat(once, planned.runs + 1), 1e-3) > 4.0
+    with pytest.raises(PrivacyError, match="one step alone"):
+        DPMLPClassifier(node(epsilon=4.0), noise_multiplier=0.1, hidden=4).plan(facts)
 
 
 def test_fixed_batches_and_schedules_fit() -> None:

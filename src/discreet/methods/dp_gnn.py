@@ -105,7 +105,7 @@ class DPGNN(PrivatelyTrained):
         touched, why = touched_examples(level, self.layers, num_nodes=facts.num_nodes, failure=failure)
         touch = Touch(touched, change_of(level), why)
         query = f"clipped gradients of the network on {self.layers}-hop ego-nets of training nodes"
-        training = self._options().stage(STAGE, query, self._network(facts, torch.Generator()), facts.num_train, touch)
+        training = self._training_stage(STAGE, query, self._network(facts, torch.Generator()), facts, touch)
         stages = [] if failure is None else [key_stage(failure)]
         if self.inference != "noisy":
             return [*stages, training]

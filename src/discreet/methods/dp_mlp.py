@@ -57,7 +57,7 @@ class DPMLPClassifier(PrivatelyTrained):
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         network = self._network(public[0], torch.Generator())
         query = "clipped gradients of the network on the features of training nodes"
-        return [self._options().stage(STAGE, query, network, public[0].num_train, own_example(level))]
+        return [self._training_stage(STAGE, query, network, public[0], own_example(level))]
 
     def _network(self, public: PublicFacts, generator: torch.Generator) -> MLP:
         widths = widths_of(public.num_features, self.hidden, self.layers, public.num_classes)

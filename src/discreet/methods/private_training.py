@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -12,8 +12,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from discreet.errors import GraphError
-from discreet.graph.graph import Graph
+from discreet.errors import GraphError, PrivacyError
+from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import Sampling, Touch, dpsgd_stage
 from discreet.methods.base import NodeClassifier
@@ -24,6 +24,7 @@ from discreet.methods.training import SMALL_BATCH, Progress
 from discreet.ops.affine_calls import register_affine
 from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
 from discreet.ops.threads import one_thread_if
+from discreet.privacy.calibration import steps_for
 from discreet.privacy.plan import Stage
 
 IntArray = npt.NDArray[np.int64]
@@ -84,7 +85,10 @@ class PrivatelyTrained(NodeClassifier):
     activation
         ``relu``, ``selu``, ``tanh`` or ``gelu``.
     steps
-        Number of noisy steps.
+        Number of noisy steps; noise is calibrated to them.
+    noise_multiplier
+        The other way round: noise over clip norm is given, and as many steps are taken as ε allows. (``steps`` is
+        then ignored; what rounding down leaves of ε goes into slightly less noise.)
     learning_rate
         Of gradients measured in clip norms, so that changing ``clip_norm`` alone does not change the pace.
     batch_size
@@ -116,6 +120,22 @@ class PrivatelyTrained(NodeClassifier):
     optimizer: Optimizer = "adam"
     schedule: Schedule = "cosine"
     averaged: Annotated[float, Field(ge=0, le=1)] = 0.5
+    noise_multiplier: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    def _training_stage(self, name: str, query: str, network: nn.Module, public: PublicFacts, touch: Touch) -> Stage:
+        """The stage of the noisy steps, as many as asked for or as ε allows."""
+        options = self._options()
+        if self.noise_multiplier is None:
+            return options.stage(name, query, network, public.num_train, touch)
+        one = options.stage(name, query, network, public.num_train, touch, self.noise_multiplier)
+        privacy = self._checked_privacy()
+        steps = steps_for(one.event, privacy.epsilon, privacy.resolve_delta(public.num_nodes))
+        if steps == 0:
+            raise PrivacyError(
+                f"with noise_multiplier {self.noise_multiplier} one step alone spends more than epsilon "
+                f"{privacy.epsilon}: give more noise, or leave it out and give steps"
+            )
+        return replace(one, runs=steps)
 
     def _options(self) -> PrivateOptions:
         return PrivateOptions(
