@@ -10,8 +10,9 @@ from discreet.errors import PrivacyError
 from discreet.privacy import calibration, events
 from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.calibration import calibrate
+from discreet.privacy.group_sampling import GroupSampledGaussianDpEvent
 
-DP_SGD = events.repeat(events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.0)), 50)
+DP_SGD = events.repeat(GroupSampledGaussianDpEvent(1.0, 0.1, 2, "replace"), 50)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 16.0])
