@@ -437,3 +437,16 @@ def test_score_by_class_adds_up() -> None:
     assert [row["nodes"] for row in rows] == sorted((row["nodes"] for row in rows), reverse=True)
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert sum(row["share"] * row["accuracy"] for row in rows) == pytest.approx(fitted.score(graph, "train"))
+
+
+def test_gap_charges_extra_graphs_and_knows_graphs_by_public_facts_alone() -> None:
+    graph = csbm(60, seed=0).with_masks(np.arange(40), None, np.arange(40, 60))
+    other, third = csbm(50, seed=1), csbm(45, seed=2)
+    fitted = GAP(node(), **QUICK).fit(graph, extra_graphs=[other])
+    assert [stage.name for stage in fitted.plan_.stages] == ["encoder", "hop 1", "extra graph 1 hop 1", "head"]
+    fitted.predict(graph)
+    fitted.predict(other)
+    with pytest.raises(UncoveredReleaseError, match="extra_graphs"):
+        fitted.predict(third)
+    with pytest.raises(UnsupportedError, match="told apart"):
+        GAP(node(), **QUICK).fit(graph, extra_graphs=[csbm(60, seed=3)])

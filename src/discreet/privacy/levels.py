@@ -219,7 +219,7 @@ class NodeLevel(Level):
     d_max: int | None = None
     p: float | None = None
     kind: ClassVar[str] = "node"
-    default_max_degree: ClassVar[int] = 100
+    default_max_degree: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
         """Each basis has the bounds that it needs, and no other."""
