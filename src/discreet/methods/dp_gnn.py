@@ -20,7 +20,7 @@ from discreet.mechanisms.dpsgd import Touch, change_of
 from discreet.methods.base import Arrays
 from discreet.methods.ego_networks import Convolution, EgoNetwork, slot_features
 from discreet.methods.gap_private import FAILURE_SHARE, KEY, key_stage, public_key
-from discreet.methods.networks import module_state, restore_module
+from discreet.methods.networks import Activation, module_state, restore_module
 from discreet.methods.private_training import (
     IntArray,
     PrivatelyTrained,
@@ -73,6 +73,9 @@ class DPGNN(PrivatelyTrained):
 
     _: KW_ONLY
     layers: Annotated[int, Field(ge=1, le=2)] = 1
+    activation: Activation = "tanh"
+    learning_rate: Annotated[float, Field(gt=0)] = 0.02
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     convolution: Convolution = "gcn"
     fan_in: Annotated[int, Field(ge=1, le=1000)] = 7
     inference: Inference = "visible"
@@ -183,9 +186,7 @@ class DPGNN(PrivatelyTrained):
             return None if here else "outputs were released for the training graph alone"
         if self.inference == "disjoint":
             return "this has the nodes of the training graph, and inference is disjoint" if here else None
-        if audience == "owner":
-            return None
-        return "a prediction reads the private features of neighbours: pass audience='owner' when it goes to its node"
+        return "a prediction reads the private features of neighbours; the guarantee covers the weights alone"
 
     @torch.no_grad()
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
