@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.errors import DiscreetError, InvalidInputError, ParameterError
+from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
     from discreet.methods.base import NodeClassifier
     from discreet.methods.training import Progress
+    from discreet.privacy.levels import Level
 
 app = typer.Typer(
     name="discreet",
@@ -86,7 +87,7 @@ def train(
     if out is not None:
         check_free(out)
     estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
-    graph = _graph(data, data_root, columns, directed, split, seed)
+    graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
     _say(estimator.plan(graph.public), as_json)
     with _progress() as progress:
         estimator.fit(graph, progress=progress)
@@ -113,7 +114,7 @@ def plan(
 ) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
     estimator = _estimator(method, level, epsilon, delta, settings, seed, "cpu", None)
-    graph = _graph(data, data_root, columns, directed, split, seed)
+    graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
     made = estimator.plan(graph.public)
     if as_json:
         _print_json(
@@ -171,6 +172,10 @@ def predict(
     audience: Annotated[
         str, typer.Option(help="anyone, or owner where each prediction goes to its node alone.")
     ] = "anyone",
+    public_graph: Annotated[
+        bool,
+        typer.Option("--public-graph", help="Nothing in this graph is private: apply the weights freely."),
+    ] = False,
     uncovered: Annotated[
         bool, typer.Option(help="Predict outside the guarantee; what you publish is then not private.")
     ] = False,
@@ -186,7 +191,7 @@ def predict(
     check_free(out)
     estimator = load_release(release)
     graph = _load(data, data_root, columns, directed)
-    probabilities = estimator.predict_proba(graph, audience=audience, uncovered=uncovered)
+    probabilities = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
     write_predictions(out, graph, probabilities)
     _report({"release": str(release), "nodes": graph.num_nodes, "covers": estimator.covers, "out": str(out)}, as_json)
 
@@ -319,10 +324,21 @@ def _role(text: str) -> tuple[str, str]:
 
 
 def _graph(
-    data: str, root: Path | None, columns: list[str] | None, directed: bool | None, split: str, seed: int
+    data: str,
+    root: Path | None,
+    columns: list[str] | None,
+    directed: bool | None,
+    split: str,
+    seed: int,
+    level: Level,
 ) -> Graph:
+    from discreet.graph.splits import reads_labels
     from discreet.graph.splits import split as split_graph
 
+    if reads_labels(split) and level.kind in ("node", "neighbor"):
+        raise UnsupportedError(
+            f"the split {split} is chosen by looking at labels, which level {level.kind} protects: use per cent"
+        )
     return split_graph(_load(data, root, columns, directed), split, seed)
 
 
@@ -330,12 +346,13 @@ def _graph(
 
 
 def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> dict[str, Any]:
+    """What ``train`` reports. Its accuracy figures read private data: they are outside every guarantee, and say so."""
     import resource
 
     privacy = estimator._checked_privacy()
     masks = [name for name in ("train", "val", "test") if getattr(graph, f"{name}_mask") is not None]
     figures = {
-        metric: {name: estimator.score(graph, name, metric=metric) for name in masks}
+        metric: {name: estimator.score(graph, name, metric=metric, uncovered=True) for name in masks}
         for metric in ("accuracy", "micro-f1", "macro-f1")
     }
     return {
@@ -346,7 +363,9 @@ def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> d
         "delta": estimator.plan_.delta,
         "epsilon_spent": estimator.epsilon_spent_,
         "accuracy": figures["accuracy"],
-        "by_class": {name: estimator.score(graph, name, by_class=True) for name in masks if name == "test"},
+        "by_class": {
+            name: estimator.score(graph, name, by_class=True, uncovered=True) for name in masks if name == "test"
+        },
         "micro_f1": figures["micro-f1"],
         "macro_f1": figures["macro-f1"],
         "seconds": estimator.fit_seconds_,

@@ -23,21 +23,25 @@ def counts(graph: Graph) -> list[int]:
 @pytest.mark.parametrize(
     ("spec", "sizes"),
     [
-        ("75/10/15", [750, 100, 150]),
-        ("60/20/20", [600, 200, 200]),
-        ("50/25/25", [500, 250, 250]),
-        ("33.3/33.3/33.4", [333, 333, 334]),
-        ("80/0/20", [800, 0, 200]),
-        ("20/500/300", [60, 500, 300]),
-        ("1/1/1", [3, 1, 1]),
+        ("75/10/15", [900, 120, 180]),
+        ("60/20/20", [720, 240, 240]),
+        ("50/25/25", [600, 300, 300]),
+        ("33.3/33.3/33.4", [400, 399, 401]),
+        ("80/0/20", [960, 0, 240]),
     ],
 )
-def test_sizes_over_labelled_nodes(graph, spec, sizes):
+def test_per_cent_is_of_all_nodes(graph, spec, sizes):
+    made = split(graph, spec, seed=3)
+    assert counts(made) == sizes
+    np.testing.assert_array_equal(made.indices, graph.indices)
+
+
+@pytest.mark.parametrize(("spec", "sizes"), [("20/500/300", [60, 500, 300]), ("1/1/1", [3, 1, 1])])
+def test_labels_a_class_take_labelled_nodes(graph, spec, sizes):
     made = split(graph, spec, seed=3)
     assert counts(made) == sizes
     for name in ("train", "val", "test"):
         assert (made.labels[made.mask(name)] >= 0).all()
-    np.testing.assert_array_equal(made.indices, graph.indices)
 
 
 def test_labels_a_class(graph):
@@ -54,8 +58,8 @@ def test_seeded_and_blind_to_edges(graph, spec):
     assert (first.mask("train") != other.mask("train")).any()
 
 
-def test_per_cent_splits_see_only_which_nodes_are_labelled(graph):
-    other = graph.with_labels(np.where(graph.labels >= 0, 2 - graph.labels, -1))
+def test_per_cent_splits_do_not_see_labels(graph):
+    other = graph.with_labels(np.where(np.arange(1200) % 2, 2, -1))
     np.testing.assert_array_equal(split(graph, "75/10/15", 7).mask("train"), split(other, "75/10/15", 7).mask("train"))
 
 

@@ -33,6 +33,15 @@ def test_clipped_rows_never_exceed_the_bound(x: torch.Tensor, bound: float) -> N
     assert torch.equal(clipped[short], x[short])
 
 
+@pytest.mark.parametrize("size", [1e-44, 1e-38, 1e-23, 1e-10, 1e12, 1e30])
+def test_normalised_rows_of_any_size(size: float) -> None:
+    """Squares vanish below 1e-23 in single precision; the bound must not."""
+    x = torch.randn(50, 512, generator=torch.Generator().manual_seed(0)) * size
+    norms = torch.linalg.vector_norm(normalize_rows(x).double(), dim=1)
+    assert (norms <= 1).all()
+    assert (norms > 0.5).all()
+
+
 def test_zero_rows_stay_zero() -> None:
     zero = torch.zeros(2, 3)
     for bounded in (normalize_rows(zero), clip_rows(zero, 1.0), damp_rows(zero)):

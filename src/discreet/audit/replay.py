@@ -257,6 +257,20 @@ def _compare_releases(
         if (apart & ~_changed_records(graph, neighbor)).any():
             report.violations.append("the prediction of another node differs although every stage answered the same")
 
+    if first.covers == "own-prediction":
+        one = first.predict_proba(graph, audience="owner")
+        two = second.predict_proba(neighbor, audience="owner")
+        if ((one != two).any(axis=1) & ~_ends_of_changes(graph, neighbor)).any():
+            report.violations.append("the own prediction of a node differs though none of its edges does")
+
+
+def _ends_of_changes(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
+    """Nodes at which an edge was added or removed: they may see it."""
+    changed = (graph.adjacency != neighbor.adjacency).tocoo()
+    touched = np.zeros(graph.num_nodes, dtype=np.bool_)
+    touched[changed.row] = touched[changed.col] = True
+    return touched
+
 
 def _changed_records(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
     """Where features or labels differ: at the protected node alone."""

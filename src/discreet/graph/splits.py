@@ -33,9 +33,9 @@ _PUBLISHED = re.compile(r"public|[a-z][a-z-]*:\d+")
 def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
     """The same graph with train, validation and test masks as ``spec`` says (see the table above).
 
-    A random split depends on the seed, the number of nodes and which nodes carry which label, never on
-    edges or features. Per cent of the labelled nodes use only which nodes are labelled; labels a class use
-    the labels too. Where rounding leaves a node over, it goes to the test set.
+    A split by per cent depends on the seed and the number of nodes alone (unlabelled nodes are in it, and
+    skipped by training and scoring). So many labels a class looks at the labels: such a split is public only
+    where labels are, see :func:`reads_labels`. Where rounding leaves a node over, it goes to the test set.
     """
     if not isinstance(spec, str):
         raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
@@ -50,6 +50,12 @@ def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
     raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
 
 
+def reads_labels(spec: str) -> bool:
+    """Whether a split of this form is chosen by looking at labels, which node levels protect."""
+    match = _THREE.fullmatch(spec.strip())
+    return match is not None and abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
+
+
 def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generator) -> Graph:
     if abs(sum(numbers) - 100) < 1e-9:
         return _by_share(graph, spec, numbers, rng)
@@ -60,12 +66,14 @@ def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generat
 
 
 def _by_share(graph: Graph, spec: str, shares: list[float], rng: np.random.Generator) -> Graph:
-    labelled = rng.permutation(_labelled(graph))
-    ends = [round(len(labelled) * share / 100) for share in (shares[0], shares[0] + shares[1])]
-    parts = np.split(labelled, ends)
+    """Shares of *all* nodes: a split that looked at which nodes are labelled would give a record away."""
+    _labelled(graph)
+    order = rng.permutation(graph.num_nodes)
+    ends = [round(len(order) * share / 100) for share in (shares[0], shares[0] + shares[1])]
+    parts = np.split(order, ends)
     for name, share, part in zip(("training", "validation", "test"), shares, parts, strict=True):
         if share > 0 and len(part) == 0:
-            raise GraphError(f"{len(labelled)} labelled nodes are too few for {spec}: the {name} set is empty")
+            raise GraphError(f"{len(order)} nodes are too few for {spec}: the {name} set is empty")
     return graph.with_masks(*parts)
 
 

@@ -21,9 +21,10 @@ from discreet.methods.compute import Compute
 from discreet.methods.metrics import ClassScore, class_scores, measure
 from discreet.methods.parameters import validate
 from discreet.methods.training import Progress
+from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
-from discreet.privacy.levels import Level
+from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, make_plan
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -116,7 +117,10 @@ class NodeClassifier(BaseEstimator):
         for facts in (public, *extra):
             level.check(facts.directed)
         drafts = self._stages((public, *extra), level)
-        return make_plan(self.method, privacy, public.num_nodes, drafts, self.covers, self._notes(public, level))
+        if not drafts and isinstance(level, NoPrivacy):
+            drafts = [_exposed()]
+        largest = max(facts.num_nodes for facts in (public, *extra))
+        return make_plan(self.method, privacy, largest, drafts, self.covers, self._notes(public, level))
 
     def fit(self, graph: Graph, *, extra_graphs: Sequence[Graph] = (), progress: Progress | None = None) -> Self:
         """Learn from the graph under the plan.
@@ -138,6 +142,8 @@ class NodeClassifier(BaseEstimator):
         self.public_ = graphs[0].public
         self.extra_public_ = [graph.public for graph in graphs[1:]]
         curator.watch(self._public_state)
+        if curator.plan.stages and curator.plan.stages[0].name == EXPOSED:
+            curator.expose(EXPOSED)
         self._learn(graphs, curator, progress)
         curator.finish()
         self.certificate_ = make_certificate(
@@ -198,9 +204,13 @@ class NodeClassifier(BaseEstimator):
         *,
         nodes: npt.ArrayLike | None = None,
         audience: str = "anyone",
+        public: bool = False,
         uncovered: bool = False,
     ) -> npt.NDArray[np.float32]:
         """Class probabilities, one row a node (or for each of ``nodes``).
+
+        ``public=True`` states that nothing in ``graph`` is private (another graph than the private one that
+        was trained on): the released weights may then be applied to it freely.
 
         Raises :class:`UncoveredReleaseError` where the guarantee does not cover the answer, unless
         ``uncovered=True``.
@@ -210,7 +220,7 @@ class NodeClassifier(BaseEstimator):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
         graph = self._checked_privacy().level.view(graph)
         self._check_matches(graph)
-        reason = None if uncovered else self._uncovered(graph, audience)
+        reason = None if uncovered or public else self._uncovered(graph, audience)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
         found = self._probabilities(graph)
@@ -274,6 +284,23 @@ class NodeClassifier(BaseEstimator):
 
         self._check_fitted()
         save_release(self, folder)
+
+
+EXPOSED = "training"
+
+
+def _exposed() -> Stage:
+    """Level ``none`` without a stage of the method's own: everything is read, and nothing is promised."""
+    return Stage(
+        name=EXPOSED,
+        query="all of the data, as often as training likes",
+        mechanism="none",
+        sensitivity=float("inf"),
+        metric="l2",
+        why="no bound: level none promises nothing",
+        event=events.NonPrivateDpEvent(),
+        shape=(),
+    )
 
 
 def _versions() -> dict[str, str]:

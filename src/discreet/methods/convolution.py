@@ -20,7 +20,6 @@ from discreet.methods.networks import ACTIVATIONS, Dropout, Linear, module_state
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train, training_rows
 from discreet.ops.sparse import SparseMatrix, feature_tensor
-from discreet.privacy import events
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
 
@@ -72,18 +71,7 @@ class ConvolutionClassifier(TrainedClassifier):
         raise NotImplementedError
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
-        return [
-            Stage(
-                name="training",
-                query="the whole graph, read at every step",
-                mechanism="none",
-                sensitivity=float("inf"),
-                metric="l2",
-                why="no bound: this method is not private",
-                event=events.NonPrivateDpEvent(),
-                shape=(),
-            )
-        ]
+        return []
 
     def _build(self) -> Convolutions:
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
@@ -100,7 +88,6 @@ class ConvolutionClassifier(TrainedClassifier):
             logits: Tensor = self.network_(features, matrix)
             return logits[batch]
 
-        curator.expose("training")
         train(self.network_, forward, labels, rows, self._options(), self._generator, progress=progress)
 
     @torch.no_grad()

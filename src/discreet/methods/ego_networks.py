@@ -34,6 +34,11 @@ class Conv(nn.Module, ABC):
         """New rows of all nodes, from all their senders."""
 
 
+def _present(senders: Tensor, mask: Tensor) -> Tensor:
+    """Senders with absent ones at zero: chosen, not multiplied, since 0 times an overflow is not 0."""
+    return torch.where(mask.unsqueeze(-1), senders, torch.zeros_like(senders))
+
+
 class GcnConv(Conv):
     """A linear map of the mean over a node and its senders: inverse-degree weights (paper 001)."""
 
@@ -43,7 +48,7 @@ class GcnConv(Conv):
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
         """Mean, then map."""
-        total = own + (senders * mask.unsqueeze(-1)).sum(-2)
+        total = own + _present(senders, mask).sum(-2)
         mapped: Tensor = self.map(total / (1 + mask.sum(-1, keepdim=True)))
         return mapped
 
@@ -62,7 +67,7 @@ class SageConv(Conv):
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
         """Two maps, added."""
-        mean = (senders * mask.unsqueeze(-1)).sum(-2) / mask.sum(-1, keepdim=True).clamp_min(1)
+        mean = _present(senders, mask).sum(-2) / mask.sum(-1, keepdim=True).clamp_min(1)
         mapped: Tensor = self.own(own) + self.others(mean)
         return mapped
 
@@ -87,7 +92,7 @@ class GinConv(Conv):
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
         """Sum, then maps."""
-        return self._mapped(own + (senders * mask.unsqueeze(-1)).sum(-2))
+        return self._mapped(own + _present(senders, mask).sum(-2))
 
     def on_graph(self, rows: Tensor, graph: Graph) -> Tensor:
         """The same with one sparse product."""
@@ -104,7 +109,7 @@ class GatConv(Conv):
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
         """Weights by softmax over those who are there."""
-        everyone = torch.cat([own.unsqueeze(-2), senders], dim=-2)
+        everyone = torch.cat([own.unsqueeze(-2), _present(senders, mask)], dim=-2)
         there = torch.cat([torch.ones_like(mask[..., :1]), mask], dim=-1)
         scores = (self.key(everyone) @ self.query(own).unsqueeze(-1)).squeeze(-1) * self._scale
         weights = torch.softmax(scores.masked_fill(~there, -math.inf), dim=-1)

@@ -215,12 +215,13 @@ class GAP(TrainedClassifier):
 
     def _noisy_hops(self, graph: Graph, number: int, curator: Curator, clips: Sequence[float] = ()) -> list[Tensor]:
         """The released hops; ``clips`` holds the norm that bounds the rows of each hop, where they are bounded."""
-        matrix = hop_matrix(graph, self.aggregation, device=str(self._device))
+        matrix = hop_matrix(graph, self.aggregation, device=str(self._device)).double()
         rows, hops = self._encode(graph), []
         for hop in range(1, self._hops() + 1):
             name = stage_name(number, hop)
-            sums = clip_rows(matrix @ rows, clips[hop - 1]) if clips else matrix @ rows
-            noisy = torch.from_numpy(curator.measure(name, sums.cpu().numpy())).to(self._device)
+            sums = matrix @ rows.double()
+            bounded = clip_rows(sums, clips[hop - 1]) if clips else sums
+            noisy = torch.from_numpy(curator.measure(name, bounded.cpu().numpy())).float().to(self._device)
             hops.append(self._scaled(noisy, curator.plan.stage(name).noise_std))
             rows = normalize_rows(noisy)
         return hops

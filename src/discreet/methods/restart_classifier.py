@@ -19,7 +19,6 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import Arrays
-from discreet.methods.gap import graph_key
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import EncoderName, PublicEncoder, encoder_width
 from discreet.methods.trained import TrainedClassifier
@@ -136,7 +135,6 @@ class RestartClassifier(TrainedClassifier):
         self.agreement_ = float(agreement)
         self.trust_ = float(self.trust) if self.trust != "measured" else trusted(agreement)
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
-        self.key_ = graph_key(graph)
 
     def _release_map(self, graph: Graph, embedded: FloatArray, opinion: FloatArray, curator: Curator) -> float:
         """Set ``map_`` (s·d₁ × c) through the curator; the answer is the measured agreement of neighbours."""
@@ -176,9 +174,10 @@ class RestartClassifier(TrainedClassifier):
             return None
         if self.inference == "private":
             return super()._uncovered(graph, audience)
-        if graph_key(graph) == self.key_:
-            return "public inference reads edges beyond a node's own, and the training graph's edges are private"
-        return None
+        return (
+            "public inference reads edges beyond a node's own: it is for graphs whose edges are public, "
+            "which public=True states"
+        )
 
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
         opinion = self.encoder_.probabilities(graph)
@@ -209,15 +208,13 @@ class RestartClassifier(TrainedClassifier):
 
     def _state(self) -> Arrays:
         numbers = np.array([self.trust_, self.scale_])
-        key = np.frombuffer(self.key_, dtype=np.uint8)
-        return {**self.encoder_.state(), "map": self.map_, "trust and scale": numbers, "key": key}
+        return {**self.encoder_.state(), "map": self.map_, "trust and scale": numbers}
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         self._build()
         self.encoder_.restore(state)
         self.map_ = state["map"]
         self.trust_, self.scale_ = (float(number) for number in state["trust and scale"])
-        self.key_ = state["key"].tobytes()
 
 
 def trusted(agreement: float) -> float:

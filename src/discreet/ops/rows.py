@@ -16,8 +16,12 @@ def normalize_rows(rows: Tensor) -> Tensor:
 
     Guarantee: no row of the result has norm above 1. Depends on each row alone.
     """
-    norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-    return torch.where(norms > 0, rows / norms.clamp_min(torch.finfo(rows.dtype).tiny), rows) * _MARGIN
+    # Dividing by the largest entry first keeps squares away from where they vanish or overflow.
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    scaled = rows / torch.where(largest > 0, largest, torch.ones_like(largest))
+    norms = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
+    unit: Tensor = scaled / norms.clamp_min(1.0)
+    return unit * _MARGIN
 
 
 def clip_rows(rows: Tensor, max_norm: float) -> Tensor:

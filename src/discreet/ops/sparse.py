@@ -59,6 +59,10 @@ class SparseMatrix:
         """Rows ``first`` to ``last`` (excluded), on the host."""
         return self._scipy[first:last]
 
+    def double(self) -> SparseMatrix:
+        """The matrix in double precision: sums over many entries then keep to bounds that hold on paper."""
+        return SparseMatrix(self._scipy.astype(np.float64), self.device)
+
     def work(self, dense: Tensor) -> int:
         """Multiplications that a product takes."""
         return int(self._scipy.nnz) * dense.shape[-1]

@@ -18,13 +18,13 @@ from discreet.privacy.moves import (
     G,
     all_but,
     existing_pair,
-    largest_degree,
     null_record,
     pair_at,
     pick_node,
     random_pair,
     replace_record,
     toggle,
+    within_degree,
     without_edges,
 )
 
@@ -197,10 +197,9 @@ class NeighborLevel(Level):
         others = all_but(node, graph.num_nodes)
         toggled = rng.choice(others, size=min(self.k, len(others)), replace=False)
         both_ways = self.edges == "promised" and not graph.directed
-        candidate = toggle(changed, node, toggled, both_ways=both_ways)
-        if self.edges == "promised" and self.max_degree and largest_degree(candidate) > self.max_degree:
-            return changed
-        return candidate
+        if self.edges == "promised" and self.max_degree:
+            toggled = within_degree(changed, node, toggled, self.max_degree)
+        return toggle(changed, node, toggled, both_ways=both_ways)
 
 
 @dataclass(frozen=True)

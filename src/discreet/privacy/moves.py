@@ -85,11 +85,15 @@ def existing_pair(source: IntArray, target: IntArray, rng: np.random.Generator) 
     return int(source[at]), int(target[at])
 
 
-def largest_degree(graph: GraphLike) -> int:
-    """The largest in- or out-degree."""
-    source, target = graph.edges()
+def within_degree(graph: GraphLike, node: int, toggled: IntArray, bound: int) -> IntArray:
+    """Those of the toggles, removals first, that leave every degree within the bound."""
     n = graph.num_nodes
-    return int(max(np.bincount(source, minlength=n).max(), np.bincount(target, minlength=n).max()))
+    source, target = graph.edges()
+    degree = np.maximum(np.bincount(source, minlength=n), np.bincount(target, minlength=n))
+    present = np.isin(toggled, target[source == node]) | np.isin(toggled, source[target == node])
+    removed, added = toggled[present], toggled[~present]
+    room = max(0, bound - int(degree[node]) + len(removed))
+    return np.concatenate([removed, added[degree[added] < bound][:room]])
 
 
 def toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
@@ -128,12 +132,14 @@ def null_record(graph: G, node: int) -> G:
 
 
 def replace_record(graph: G, node: int, rng: np.random.Generator) -> G:
-    """Another label, and features negated (the far side of any clip), rescaled, or drawn afresh."""
+    """Another label, and features negated (the far side of any clip), rescaled, drawn afresh, or extreme."""
     width = graph.features.shape[1]
     old = graph.features[[node]]
     old = np.asarray(old if isinstance(old, np.ndarray) else old.toarray()).ravel()
-    candidates = (-old, 100 * old, rng.standard_normal(width), -np.ones(width))
-    row = candidates[int(rng.integers(len(candidates)))]
+    drawn = rng.standard_normal(width)
+    # Up to the largest feature that a graph may hold, and down to where squares vanish in single precision.
+    candidates = (-old, 100 * old, drawn, -np.ones(width), 1e12 * np.sign(drawn), 1e-23 * drawn)
+    row = np.clip(candidates[int(rng.integers(len(candidates)))], -1e12, 1e12)
     labels = graph.labels.copy()
     labels[node] = rng.integers(-1, graph.num_classes)
     return graph.with_features(set_row(graph.features, node, row)).with_labels(labels)

@@ -125,7 +125,7 @@ class Plan:
         if len(set(names)) != len(names):
             raise PrivacyError(f"stage names must be unique, not {names}")
         object.__setattr__(self, "epsilon", epsilon_of(self.event(), self.delta))
-        if self.epsilon > self.privacy.epsilon:
+        if not self.epsilon <= self.privacy.epsilon:
             raise PrivacyError(f"the plan spends epsilon {self.epsilon}, more than {self.privacy.epsilon}")
 
     def stage(self, name: str) -> Stage:

@@ -1,0 +1,81 @@
+"""What was found by review: extreme records, splits that read labels, and own predictions that read too far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.audit.replay import replay_audit
+from discreet.audit.small_graphs import small_graph
+from discreet.cli import main
+from discreet.errors import GraphError
+from discreet.graph.graph import Graph
+from discreet.graph.splits import reads_labels, split
+from discreet.methods.mlp import MLPClassifier
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import EdgeLevel, NeighborLevel, NodeLevel
+
+
+def test_features_beyond_single_precision_are_refused_at_the_door() -> None:
+    """A record of 1e19 overflows a layer norm, and 0 times infinity reaches examples that it must not touch."""
+    with pytest.raises(GraphError, match="rescale"):
+        Graph.from_edges([0], [1], np.array([[1e19], [1.0]]))
+    Graph.from_edges([0], [1], np.array([[1e12], [-1e12]]))
+
+
+def test_neighbours_have_extreme_records() -> None:
+    rng = np.random.default_rng(0)
+    graph = small_graph(rng)
+    level = NodeLevel(5, change="replace")
+    sizes = [np.abs(np.asarray(level.neighbor(graph, rng).features)).max() for _ in range(60)]
+    assert max(sizes) == pytest.approx(1e12)
+    assert min(np.abs(np.asarray(level.neighbor(graph, rng).features)).max(axis=1).min() for _ in range(60)) < 1e-20
+
+
+def test_a_split_by_per_cent_does_not_look_at_labels() -> None:
+    """One node's label taken away must not move the split, let alone the number of training nodes."""
+    graph = small_graph(np.random.default_rng(1))
+    labels = graph.labels.copy()
+    labels[0] = -1
+    one, two = (split(g, "50/25/25", seed=3) for g in (graph, graph.with_labels(labels)))
+    assert np.array_equal(one.train_mask, two.train_mask)
+    assert np.array_equal(one.test_mask, two.test_mask)
+    assert one.public == two.public
+
+
+def test_splits_that_look_at_labels_are_refused_where_labels_are_private(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reads_labels("20/500/1000")
+    assert not reads_labels("75/10/15")
+    assert not reads_labels("80/20:inductive")
+    for level in ("node", "neighbor:2"):
+        assert main(["train", "--method", "dp-mlp", "--level", level, "--split", "20/100/100"]) == 2
+        assert "labels" in capsys.readouterr().err
+
+
+class ReadsTwoHops(MLPClassifier):
+    """An own prediction that passes on what its neighbours see."""
+
+    def _probabilities(self, graph: Graph) -> np.ndarray:
+        found = super()._probabilities(graph)
+        two_hops = graph.adjacency @ (graph.adjacency @ found)
+        return (found + two_hops) / (found + two_hops).sum(axis=1, keepdims=True)
+
+
+def test_own_predictions_that_read_two_hops_are_caught() -> None:
+    own = MLPClassifier(Privacy(EdgeLevel(), 1.0), inference="own-hop", epochs=0, hidden=4)
+    assert replay_audit(own, small_graph, pairs=40).passed
+    far = ReadsTwoHops(Privacy(EdgeLevel(), 1.0), inference="own-hop", epochs=0, hidden=4)
+    assert any("own prediction" in violation for violation in replay_audit(far, small_graph, pairs=40).violations)
+
+
+def test_promised_k_neighbours_use_the_room_there_is() -> None:
+    rng = np.random.default_rng(2)
+    level = NeighborLevel(3, 4, "promised")
+    changed = []
+    for _ in range(60):
+        n = 9
+        graph = Graph.from_edges(np.arange(n), (np.arange(n) + 1) % n, np.eye(n), np.zeros(n, int), directed=False)
+        other = level.neighbor(graph, rng)
+        assert max(other.in_degree().max(), other.out_degree().max()) <= 4
+        changed.append((graph.adjacency != other.adjacency).nnz)
+    assert max(changed) >= 4
