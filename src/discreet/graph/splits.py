@@ -1,7 +1,7 @@
 """Splits into training, validation and test nodes, from one short text.
 
 ==================  ======================================================================================
-``75/10/15``        per cent of the labelled nodes (train/val/test): any three numbers that sum to 100
+``75/10/15``        per cent of all nodes (train/val/test): any three numbers that sum to 100
 ``20/500/1000``     training labels *a class*, then validation and test nodes: any three whole numbers
                     that do not sum to 100
 ``80/20:inductive`` per cent of all nodes (train/test), edges between the two parts removed, no validation
