@@ -18,7 +18,7 @@ from discreet.ops.threads import one_thread_if
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
 
 
-_SMALL = 1_000_000
+_SMALL = 8_000_000  # multiplications, a few milliseconds on one thread
 
 
 class SparseMatrix:
