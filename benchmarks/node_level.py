@@ -59,6 +59,7 @@ SUITES: dict[str, tuple[tuple[str, ...], list[Case]]] = {
         [
             *(Case("gap", owned(bound), 16.0) for bound in (2, 5, 10, 20, 100)),
             Case("gap", "node:owned,max_degree=5,change=replace", 16.0),
+            Case("gap", "node:promised,max_degree=168", 16.0),
             Case("gap", "node:thinned,d_max=200,p=0.05", 16.0),
         ],
     ),
