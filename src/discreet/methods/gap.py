@@ -24,11 +24,12 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import gap_private
 from discreet.methods.base import Arrays
 from discreet.methods.networks import MLP, Activation, Linear, module_state, restore_module, widths_of
+from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
-from discreet.methods.training import Progress, train, train_on_features, training_rows
+from discreet.methods.training import Progress, train_on_features
 from discreet.ops.propagation import Aggregation, edge_sensitivity, hop_matrix
 from discreet.ops.rows import clip_rows, damp_rows, finite_rows, normalize_rows
-from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
+from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -231,33 +232,17 @@ class GAP(TrainedClassifier):
         return noisy / (1 + noise_std**2) if self._is_private() else damp_rows(noisy / (1 + noise_std))
 
     def _train_head(self, graph: Graph, progress: Progress | None) -> None:
-        rows = torch.tensor(training_rows(graph), device=self._device)
-        labels = torch.tensor(graph.labels, device=self._device)
-        features = select_rows(feature_tensor(graph.features, self._device), rows)
-        own = torch.zeros(graph.num_nodes, graph.num_classes, device=self._device)
-        hops = torch.cat(self.caches_[0], dim=1)
-
-        def redraw() -> None:
-            self.encoder_.train()
-            own[rows] = self._own(features)
-            self.encoder_.eval()
-
-        def forward(batch: Tensor) -> Tensor:
-            seen = torch.rand(len(batch), 1, generator=self._generator, device=self._device) >= self.own_dropout
-            logits: Tensor = self.head_(torch.cat([own[batch] * seen, hops[batch]], dim=1))
-            return logits
-
-        options = self._options()
-        train(
+        train_beside(
             self.head_,
-            forward,
-            labels,
-            rows,
-            options,
+            self.encoder_,
+            self._own,
+            torch.cat(self.caches_[0], dim=1),
+            graph,
+            self._options(),
             self._generator,
+            own_dropout=self.own_dropout,
             title="head",
             progress=progress,
-            on_epoch=redraw,
         )
 
     # ---------------------------------------------------------------- predict

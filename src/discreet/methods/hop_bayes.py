@@ -24,11 +24,12 @@ from discreet.methods.combiner import build_combiner
 from discreet.methods.gap import Head, graph_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
-from discreet.methods.training import Progress, train, train_on_features, training_rows
+from discreet.methods.training import Progress, train_on_features
 from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
 from discreet.ops.rows import damp_rows
-from discreet.ops.sparse import feature_tensor, select_rows
+from discreet.ops.sparse import feature_tensor
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -150,39 +151,18 @@ class HopBayes(TrainedClassifier):
         return build_combiner(classes, self.hidden, self.layers, self.activation, _COMBINER_DROPOUT, self._generator)
 
     def _train_combiner(self, graph: Graph, progress: Progress | None) -> None:
-        """Fit the labels of training nodes from noisy evidence and what the node model says under dropout.
-
-        The node model has seen these labels, so its own view is left out half of the time and redrawn in
-        every epoch: a combiner that always saw it would learn to ignore the evidence.
-        """
-        rows = torch.tensor(training_rows(graph), device=self._device)
-        labels = torch.tensor(graph.labels, device=self._device)
-        features = select_rows(feature_tensor(graph.features, self._device), rows)
-        own = torch.zeros(graph.num_nodes, graph.num_classes, device=self._device)
-        evidence = self._evidence_blocks(graph)
-
-        def redraw() -> None:
-            self.network_.train()
-            with torch.no_grad():
-                own[rows] = _centred(torch.log_softmax(self.network_(features) / self.temperature_, dim=1))
-            self.network_.eval()
-
-        def forward(batch: Tensor) -> Tensor:
-            seen = torch.rand(len(batch), 1, generator=self._generator, device=self._device) >= _OWN_DROPOUT
-            logits: Tensor = self.combiner_(torch.cat([own[batch] * seen, evidence[batch]], dim=1))
-            return logits
-
-        options, generator = self._options(), self._generator
-        train(
+        """Fit the labels of training nodes from the node model's view and the *noisy* evidence."""
+        train_beside(
             self.combiner_,
-            forward,
-            labels,
-            rows,
-            options,
-            generator,
+            self.network_,
+            lambda features: _centred(torch.log_softmax(self.network_(features) / self.temperature_, dim=1)),
+            self._evidence_blocks(graph),
+            graph,
+            self._options(),
+            self._generator,
+            own_dropout=_OWN_DROPOUT,
             title="combiner",
             progress=progress,
-            on_epoch=redraw,
         )
 
     def _evidence_blocks(self, graph: Graph) -> Tensor:
