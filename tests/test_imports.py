@@ -22,7 +22,8 @@ ALLOWED = {
     "methods": {"methods", "ops", "mechanisms", "privacy", "graph"},
     "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph"},
     "doctor": {"graph", "privacy"},
-    "cli": {"audit", "methods", "graph", "privacy", "doctor"},
+    "command_output": {"methods", "graph"},
+    "cli": {"audit", "methods", "graph", "privacy", "doctor", "command_output"},
 }
 
 

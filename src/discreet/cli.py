@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.command_output import print_json, print_rows, progress_bars, report, say, training_result
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
     from discreet.methods.base import NodeClassifier
-    from discreet.methods.training import Progress
     from discreet.privacy.levels import Level
 
 app = typer.Typer(
@@ -88,13 +85,13 @@ def train(
         check_free(out)
     estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
     graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
-    _say(estimator.plan(graph.public), as_json)
-    with _progress() as progress:
+    say(estimator.plan(graph.public), as_json)
+    with progress_bars() as progress:
         estimator.fit(graph, progress=progress)
-    result = _result(estimator, graph, seed, split)
+    result = training_result(estimator, graph, seed, split)
     if out is not None:
         result["release"] = str(save_release(estimator, out))
-    _report(result, as_json)
+    report(result, as_json)
 
 
 @app.command()
@@ -117,7 +114,7 @@ def plan(
     graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
     made = estimator.plan(graph.public)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "method": made.method,
                 "level": made.privacy.level.spec,
@@ -142,7 +139,7 @@ def methods(as_json: Json = False) -> None:
     rows = [
         {"method": m.name, "levels": list(m.levels), "covers": m.covers, "summary": m.summary} for m in known().values()
     ]
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @app.command("data")
@@ -161,7 +158,7 @@ def data_command(data_root: Root = None, as_json: Json = False) -> None:
         }
         for d in available(data_root)
     ]
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @app.command()
@@ -193,7 +190,7 @@ def predict(
     graph = _load(data, data_root, columns, directed)
     probabilities = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
     write_predictions(out, graph, probabilities)
-    _report({"release": str(release), "nodes": graph.num_nodes, "covers": estimator.covers, "out": str(out)}, as_json)
+    report({"release": str(release), "nodes": graph.num_nodes, "covers": estimator.covers, "out": str(out)}, as_json)
 
 
 @app.command()
@@ -208,7 +205,7 @@ def verify(release: Release, as_json: Json = False) -> None:
     passed = all(check.passed for check in checks)
     if as_json:
         rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
-        _print_json({"release": str(release), "verified": passed, "checks": rows})
+        print_json({"release": str(release), "verified": passed, "checks": rows})
     else:
         for check in checks:
             print(f"{'ok  ' if check.passed else 'FAIL'}  {check.name:20} {check.detail}")
@@ -242,9 +239,9 @@ def audit(
 
     estimator = _estimator(method, level, epsilon, "auto", settings, 0, "cpu", 1)
     graphs = partial(small_graph, directed=level == "edge:directed")
-    with _progress() as progress:
+    with progress_bars() as progress:
         found = replay_audit(estimator, graphs, pairs=pairs, seed=seed, progress=progress)
-    _report(
+    report(
         {
             "method": method,
             "level": level,
@@ -264,7 +261,7 @@ def doctor(data_root: Root = None, as_json: Json = False) -> None:
     """Report versions, devices, where data is looked for, and what is missing."""
     from discreet.doctor import examine
 
-    _report(examine(data_root), as_json)
+    report(examine(data_root), as_json)
 
 
 # -------------------------------------------------------------------- reading options
@@ -340,110 +337,6 @@ def _graph(
             f"the split {split} is chosen by looking at labels, which level {level.kind} protects: use per cent"
         )
     return split_graph(_load(data, root, columns, directed), split, seed)
-
-
-# -------------------------------------------------------------------- printing
-
-
-def _result(estimator: NodeClassifier, graph: Graph, seed: int, split: str) -> dict[str, Any]:
-    """What ``train`` reports. Its accuracy figures read private data: they are outside every guarantee, and say so."""
-    import resource
-
-    privacy = estimator._checked_privacy()
-    masks = [name for name in ("train", "val", "test") if getattr(graph, f"{name}_mask") is not None]
-    figures = {
-        metric: {name: estimator.score(graph, name, metric=metric, uncovered=True) for name in masks}
-        for metric in ("accuracy", "micro-f1", "macro-f1")
-    }
-    return {
-        "data": graph.name,
-        "method": estimator.method,
-        "level": privacy.level.spec,
-        "epsilon": privacy.epsilon,
-        "delta": estimator.plan_.delta,
-        "epsilon_spent": estimator.epsilon_spent_,
-        "accuracy": figures["accuracy"],
-        "by_class": {
-            name: estimator.score(graph, name, by_class=True, uncovered=True) for name in masks if name == "test"
-        },
-        "micro_f1": figures["micro-f1"],
-        "macro_f1": figures["macro-f1"],
-        "seconds": estimator.fit_seconds_,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "covers": estimator.covers,
-        "seed": seed,
-        "split": split,
-        "release": None,
-        "note": "accuracy is a research figure, outside every guarantee",
-    }
-
-
-def _say(text: object, as_json: bool) -> None:
-    print(text, file=sys.stderr if as_json else sys.stdout)
-
-
-def _report(result: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        _print_json(result)
-        return
-    print()
-    for key, value in result.items():
-        print(f"{key:16}{_shown(value)}")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return "; ".join(map(_shown, value)) or "none"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "–" if value is None else str(value)
-
-
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        _print_json({"rows": rows})
-        return
-    shown = [{k: ", ".join(v) if isinstance(v, list) else _shown(v) for k, v in row.items()} for row in rows]
-    widths = {key: max(len(key), *(len(row[key]) for row in shown)) for key in shown[0]}
-    print("  ".join(key.ljust(width) for key, width in widths.items()).rstrip())
-    for row in shown:
-        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(_finite(value), ensure_ascii=False))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return "infinite" if isinstance(value, float) and value == float("inf") else value
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def update(title: str, done: int, total: int) -> None:
-            if title not in tasks:
-                tasks[title] = bars.add_task(title, total=total)
-            bars.update(tasks[title], completed=done)
-
-        yield update
 
 
 def main(arguments: list[str] | None = None) -> int:
