@@ -32,11 +32,11 @@ COLUMNS: list[tuple[str, str, str, float, dict[str, Any]]] = [
 
 
 def accuracies(
-    graph: Graph, method: str, level: str, epsilon: float, parameters: dict[str, Any], split: str, seeds: int
+    graph: Graph, method: str, level: str, epsilon: float, parameters: dict[str, Any], split: str, seeds: range
 ) -> Iterator[float]:
-    """What ``discreet train --seed s`` prints, for s = 0, 1, …; the privacy noise is fresh each time."""
+    """What ``discreet train --seed s`` prints, for each of the seeds; the privacy noise is fresh each time."""
     privacy = discreet.Privacy(discreet.parse_level(level), epsilon)
-    for seed in range(seeds):
+    for seed in seeds:
         cut = discreet.split(graph, split, seed)
         estimator = discreet.find_method(method).load()(privacy)
         estimator.set_params(random_state=seed, **parameters)
@@ -47,19 +47,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=["csbm"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--split", default="75/10/15")
     parser.add_argument("--methods", nargs="+", default=sorted({column[1] for column in COLUMNS}))
     options = parser.parse_args()
     torch.set_num_threads(1)
     chosen = [column for column in COLUMNS if column[1] in options.methods]
-    print(f"split {options.split}, {options.seeds} seeds, mean ± standard deviation\n", flush=True)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    print(f"split {options.split}, seeds {seeds.start} to {seeds.stop - 1}, mean ± standard deviation\n", flush=True)
     print("| data | " + " | ".join(column[0] for column in chosen) + " |")
     print("|---" * (1 + len(chosen)) + "|", flush=True)
     for name in options.data:
         graph = discreet.load(name)
         print(f"| {name} ", end="", flush=True)
         for _, method, level, epsilon, parameters in chosen:
-            found = list(accuracies(graph, method, level, epsilon, parameters, options.split, options.seeds))
+            found = list(accuracies(graph, method, level, epsilon, parameters, options.split, seeds))
             spread = statistics.stdev(found) if len(found) > 1 else 0.0
             print(f"| {statistics.mean(found):.1f} ± {spread:.1f} ", end="", flush=True)
         print("|", flush=True)
