@@ -44,6 +44,7 @@ _NAMES = {
     "methods": "discreet.methods.registry",
     "parse_level": "discreet.privacy.level_specs",
     "read_graph": "discreet.graph",
+    "recommend": "discreet.methods.recommend",
     "replay_audit": "discreet.audit.replay",
     "split": "discreet.graph",
     "verify": "discreet.privacy.certificate",

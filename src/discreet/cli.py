@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from discreet.errors import DiscreetError, InvalidInputError, ParameterError, Un
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
     from discreet.methods.base import NodeClassifier
+    from discreet.methods.recommend import Recommendation
     from discreet.privacy.levels import Level
 
 app = typer.Typer(
@@ -43,7 +45,9 @@ Split = Annotated[
     str,
     typer.Option(help="75/10/15 (per cent), 20/500/1000 (a class, val, test), 80/20:inductive, public, geom-gcn:0."),
 ]
+AUTO = "auto"
 Method = Annotated[str, typer.Option(help="One of `discreet methods`.")]
+Choice = Annotated[str, typer.Option("--method", help="One of `discreet methods`, or auto: see docs/recommend.md.")]
 LevelSpec = Annotated[
     str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
 ]
@@ -63,7 +67,7 @@ Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --o
 @app.command()
 def train(
     data: Data = "csbm",
-    method: Method = "gap",
+    method: Choice = "gap",
     level: LevelSpec = "edge",
     epsilon: Epsilon = 4.0,
     delta: Delta = "auto",
@@ -83,12 +87,17 @@ def train(
 
     if out is not None:
         check_free(out)
-    estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
-    graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
+    protected, choose = _choice(method, level, epsilon, delta, settings, seed, device, threads)
+    graph = _graph(data, data_root, columns, directed, split, seed, protected)
+    estimator, recommendation = choose(graph)
+    if recommendation is not None:
+        say(f"{recommendation}\n", as_json)
     say(estimator.plan(graph.public), as_json)
     with progress_bars() as progress:
         estimator.fit(graph, progress=progress)
     result = training_result(estimator, graph, seed, split)
+    if recommendation is not None:
+        result["recommendation"] = recommendation.to_json()
     if out is not None:
         result["release"] = str(save_release(estimator, out))
     report(result, as_json)
@@ -97,7 +106,7 @@ def train(
 @app.command()
 def plan(
     data: Data = "csbm",
-    method: Method = "gap",
+    method: Choice = "gap",
     level: LevelSpec = "edge",
     epsilon: Epsilon = 4.0,
     delta: Delta = "auto",
@@ -110,12 +119,14 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
-    estimator = _estimator(method, level, epsilon, delta, settings, seed, "cpu", None)
-    graph = _graph(data, data_root, columns, directed, split, seed, estimator._checked_privacy().level)
+    protected, choose = _choice(method, level, epsilon, delta, settings, seed, "cpu", None)
+    graph = _graph(data, data_root, columns, directed, split, seed, protected)
+    estimator, recommendation = choose(graph)
     made = estimator.plan(graph.public)
     if as_json:
         print_json(
             {
+                **({} if recommendation is None else {"recommendation": recommendation.to_json()}),
                 "method": made.method,
                 "level": made.privacy.level.spec,
                 "epsilon": made.privacy.epsilon,
@@ -128,7 +139,7 @@ def plan(
             }
         )
     else:
-        print(made)
+        print(made if recommendation is None else f"{recommendation}\n\n{made}")
 
 
 @app.command()
@@ -265,6 +276,36 @@ def doctor(data_root: Root = None, as_json: Json = False) -> None:
 
 
 # -------------------------------------------------------------------- reading options
+
+
+def _choice(
+    method: str,
+    level: str,
+    epsilon: float,
+    delta: str,
+    settings: list[str] | None,
+    seed: int,
+    device: str,
+    threads: int | None,
+) -> tuple[Level, Callable[[Graph], tuple[NodeClassifier, Recommendation | None]]]:
+    """Check every option before any data is read; ``auto`` needs the graph's public facts to name a method."""
+    if method != AUTO:
+        estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
+        return estimator._checked_privacy().level, lambda graph: (estimator, None)
+    from discreet.methods.compute import Compute
+    from discreet.methods.recommend import Auto
+    from discreet.privacy.budget import Privacy
+    from discreet.privacy.level_specs import parse_level
+
+    auto = Auto.from_settings(Privacy(parse_level(level), epsilon, _delta(delta)), settings or ())
+    compute = Compute(device, threads)
+    compute.prepare()
+
+    def choose(graph: Graph) -> tuple[NodeClassifier, Recommendation]:
+        found = auto.recommend(auto.privacy.level.view(graph).public)
+        return auto.estimator(found).set_params(random_state=seed, compute=compute), found
+
+    return auto.privacy.level, choose
 
 
 def _estimator(

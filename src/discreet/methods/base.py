@@ -19,6 +19,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.compute import Compute
 from discreet.methods.metrics import ClassScore, class_scores, measure
+from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import validate
 from discreet.methods.training import Progress
 from discreet.privacy import events
@@ -106,6 +107,13 @@ class NodeClassifier(BaseEstimator):
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         """Sentences for the plan and the certificate."""
         return ()
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """What can be learnt under the plan where nodes have about ``degree`` neighbours; for ``methods.recommend``.
+
+        This is for a method that reads no edge; one that does says how clearly.
+        """
+        return outlook_of(plan)
 
     # ---------------------------------------------------------------- plan and fit
 

@@ -21,6 +21,7 @@ from discreet.methods.base import Arrays
 from discreet.methods.ego_networks import Convolution, EgoNetwork, slot_features
 from discreet.methods.gap_private import FAILURE_SHARE, KEY, key_stage, public_key
 from discreet.methods.networks import Activation, module_state, restore_module
+from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.private_training import (
     IntArray,
     PrivatelyTrained,
@@ -35,7 +36,7 @@ from discreet.ops.rows import clip_rows, finite_rows
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy import events
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
-from discreet.privacy.plan import Stage
+from discreet.privacy.plan import Plan, Stage
 
 Inference = Literal["visible", "noisy", "disjoint"]
 STAGE, OUTPUTS = "network", "outputs"
@@ -114,6 +115,10 @@ class DPGNN(PrivatelyTrained):
             return [*stages, training]
         relative = self._relative(training, touch) / math.sqrt(1 - self.output_share)
         return [*stages, training.scaled(relative), self._output_stage(facts, touch)]
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Messages carry no noise; all of it is in the training."""
+        return outlook_of(plan, separation(degree, 0.0))
 
     def _failure(self, public: PublicFacts, level: Level) -> float | None:
         if not isinstance(level, NodeLevel) or level.edges != "thinned":

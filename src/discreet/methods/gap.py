@@ -24,6 +24,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import gap_private
 from discreet.methods.base import Arrays
 from discreet.methods.networks import MLP, Activation, Linear, module_state, restore_module, widths_of
+from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
@@ -32,7 +33,7 @@ from discreet.ops.rows import clip_rows, damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
-from discreet.privacy.plan import Stage
+from discreet.privacy.plan import Plan, Stage
 
 EVIDENCE = 3.0
 """What a noisy head starts from: the weight of a neighbour's row beside a node's own log-probabilities."""
@@ -149,6 +150,11 @@ class GAP(TrainedClassifier):
             for number, facts in enumerate(public)
             for hop in range(1, self._hops() + 1)
         ]
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Nodes tell what the encoder thinks of them."""
+        noise = plan.stage(stage_name(0, 1)).noise_std
+        return outlook_of(plan, OPINION * separation(degree, noise if self.aggregation == "sum" else noise * degree))
 
     def _sensitivity(self, level: Level, public: PublicFacts) -> tuple[float, str]:
         if isinstance(level, EdgeLevel):

@@ -24,6 +24,7 @@ from discreet.methods.combiner import build_combiner
 from discreet.methods.gap import Head, graph_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
@@ -32,7 +33,7 @@ from discreet.ops.rows import damp_rows
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
-from discreet.privacy.plan import Stage
+from discreet.privacy.plan import Plan, Stage
 
 FloatArray = npt.NDArray[np.float64]
 LINKS = "links between classes"
@@ -112,6 +113,13 @@ class HopBayes(TrainedClassifier):
             "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
             "nodes with fewer neighbours than that rest on their features",
         )
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Training nodes tell their labels, the others what the node model thinks of them."""
+        labelled = public.num_train / public.num_nodes
+        clarity = labelled + OPINION * (1 - labelled)
+        noise = plan.stage(evidence_name(0)).noise_std if self.predictions == "all" else 0.0
+        return outlook_of(plan, clarity * separation(degree, noise))
 
     # ---------------------------------------------------------------- fit
 

@@ -19,6 +19,7 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import Arrays
+from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import EncoderName, PublicEncoder, encoder_width
 from discreet.methods.trained import TrainedClassifier
@@ -33,6 +34,7 @@ from discreet.ops.restart import (
     transition,
 )
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+from discreet.privacy.plan import Plan
 
 FloatArray = npt.NDArray[np.float64]
 Step = Annotated[int, Field(ge=0)] | Literal["inf"]
@@ -112,6 +114,10 @@ class RestartClassifier(TrainedClassifier):
             raise UnsupportedError(f"{self.method} has no sensitivity bound at level {level.spec}")
         check_restart(self.alpha)
         return restart_sensitivity(self.alpha, self._checked_steps())
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """A node hears opinions, no labels, but from beyond its neighbours too."""
+        return outlook_of(plan, OPINION * REACH * separation(degree, 0.0))
 
     def _why(self) -> str:
         steps = ", ".join("inf" if m == INFINITE else str(m) for m in self._checked_steps())
