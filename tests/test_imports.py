@@ -21,6 +21,7 @@ ALLOWED = {
     "ops": {"ops", "graph", "privacy"},
     "methods": {"methods", "ops", "mechanisms", "privacy", "graph"},
     "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph"},
+    "local": {"mechanisms"},
     "doctor": {"graph", "privacy"},
     "command_output": {"methods", "graph"},
     "cli": {"audit", "methods", "graph", "privacy", "doctor", "command_output"},
@@ -54,6 +55,17 @@ def test_imports_point_one_way(path: Path) -> None:
 def test_no_torch_in_privacy(path: Path) -> None:
     assert "import torch" not in path.read_text()
     assert "from torch" not in path.read_text()
+
+
+def test_a_device_needs_numpy_alone() -> None:
+    code = (
+        "import sys, discreet; discreet.local.encode([0.5, 1], feature_range=(0, 1), epsilon=1.0);"
+        "discreet.local.encode_label(1, num_classes=3, epsilon=1.0);"
+        "heavy = {'torch', 'scipy', 'pandas', 'dp_accounting', 'sklearn', 'pydantic'} & set(sys.modules);"
+        "print(sorted(heavy)); sys.exit(bool(heavy))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
 
 
 @pytest.mark.parametrize("module", ["discreet", "discreet.cli", "discreet.graph", "discreet.privacy.plan"])

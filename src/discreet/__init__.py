@@ -49,12 +49,15 @@ _NAMES = {
     "split": "discreet.graph",
     "verify": "discreet.privacy.certificate",
 }
+_MODULES = ("local",)
 
-__all__ = sorted(_NAMES)
+__all__ = sorted([*_NAMES, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
+    if name in _MODULES:
+        return importlib.import_module(f"discreet.{name}")
     if name not in _NAMES:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     value = getattr(importlib.import_module(_NAMES[name]), name)

@@ -1,0 +1,175 @@
+"""Local privacy where the data is: a record is made private before it leaves its owner, with NumPy alone.
+
+    import discreet.local as local
+
+    report = local.encode(record, feature_range=(0, 1), epsilon=1.0)       # on the owner's device
+    told = local.encode_label(label, num_classes=7, epsilon=1.0)           # on the owner's device
+
+Only ``report`` and ``told`` are sent, once; together they cost ε = 2. The server works with many of them::
+
+    features = local.rectify(reports, feature_range=(0, 1), epsilon=1.0)   # unbiased
+    confusion = local.label_confusion(num_classes=7, epsilon=1.0)
+
+A record that is encoded twice has spent twice: keep the report and send the same one again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import ParameterError
+from discreet.mechanisms.additive_reports import GaussianReports, LaplaceReports
+from discreet.mechanisms.feature_range import Outside, checked_range
+from discreet.mechanisms.multi_bit import MultiBit, best_sampled
+from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.randomized_response import RandomizedResponse
+
+FEATURE_MECHANISMS = ("multi-bit", "one-bit", "laplace", "gaussian")
+Encoder = MultiBit | LaplaceReports | GaussianReports
+
+__all__ = [
+    "FEATURE_MECHANISMS",
+    "best_sampled",
+    "encode",
+    "encode_label",
+    "encode_labels",
+    "encode_many",
+    "feature_encoder",
+    "label_confusion",
+    "rectify",
+]
+
+
+def feature_encoder(
+    mechanism: str, *, width: int, feature_range: Any, epsilon: float, delta: float | None = None
+) -> Encoder:
+    """The encoder and rectifier of that name for records with ``width`` features."""
+    ends = checked_range(feature_range)
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise ParameterError(f"epsilon must be a positive number, not {epsilon!r}")
+    if mechanism == "multi-bit":
+        return MultiBit(float(epsilon), width, ends)
+    if mechanism == "one-bit":
+        return MultiBit(float(epsilon), width, ends, sampled=width)
+    if mechanism == "laplace":
+        return LaplaceReports(float(epsilon), width, ends)
+    if mechanism == "gaussian":
+        return GaussianReports(float(epsilon), width, ends, delta=delta or 0.0)
+    raise ParameterError(f"mechanism must be one of {', '.join(FEATURE_MECHANISMS)}, not {mechanism!r}")
+
+
+# -------------------------------------------------------------------- on the owner's device
+
+
+def encode(
+    record: npt.ArrayLike,
+    *,
+    feature_range: tuple[float, float],
+    epsilon: float,
+    mechanism: str = "multi-bit",
+    delta: float | None = None,
+    outside: Outside = "refuse",
+    insecure_rng: np.random.Generator | None = None,
+) -> npt.NDArray[Any]:
+    """The private report of one record's features.
+
+    Parameters
+    ----------
+    record
+        The features of one node, a flat array.
+    feature_range
+        The public range [low, high] of every feature. It is demanded: there is no default, and it is never read
+        from records.
+    epsilon
+        What this report may reveal; a positive number.
+    mechanism
+        ``multi-bit`` (the default, a few signs), ``one-bit`` (a sign for every feature), ``laplace``, or
+        ``gaussian`` (which needs ``delta``).
+    outside
+        ``refuse`` a feature outside the range with an error that names it, or ``clip`` it.
+    insecure_rng
+        Fixes the randomness, for tests alone. By default it comes from the operating system, afresh for each call.
+
+    Guarantee: ε-differential privacy for the whole record ((ε, δ) for ``gaussian``), see the mechanism's class.
+    """
+    row = np.asarray(record, dtype=np.float64)
+    if row.ndim != 1:
+        raise ParameterError(f"a record is a flat array of features, not of shape {row.shape}; see encode_many")
+    encoder = feature_encoder(mechanism, width=len(row), feature_range=feature_range, epsilon=epsilon, delta=delta)
+    return encoder.encode(row, _rng(insecure_rng), outside=outside)
+
+
+def encode_label(
+    label: int, *, num_classes: int, epsilon: float, insecure_rng: np.random.Generator | None = None
+) -> int:
+    """The private report of one label, a class from 0 to ``num_classes`` − 1, or −1 where there is none.
+
+    Guarantee: ε-differential privacy for the label, and for whether there is one.
+    """
+    if isinstance(label, bool) or not isinstance(label, int | np.integer):
+        raise ParameterError(f"label must be a whole number, not {label!r}")
+    return RandomizedResponse(float(epsilon), num_classes).encode(int(label), _rng(insecure_rng))
+
+
+# -------------------------------------------------------------------- many records at once
+
+
+def encode_many(
+    rows: Any,
+    *,
+    feature_range: tuple[float, float],
+    epsilon: float,
+    mechanism: str = "multi-bit",
+    delta: float | None = None,
+    outside: Outside = "refuse",
+    insecure_rng: np.random.Generator | None = None,
+) -> Any:
+    """:func:`encode` on every row of a dense array or CSR matrix, in distribution the same and row by row independent.
+
+    For a holder of many records, and for simulations. The reports of ``multi-bit`` are CSR where they are sparse.
+    """
+    given = rows.tocsr() if hasattr(rows, "tocsr") else np.asarray(rows, dtype=np.float64)
+    if given.ndim != 2:
+        raise ParameterError(f"rows must be a matrix, one record a row, not of shape {given.shape}")
+    encoder = feature_encoder(
+        mechanism, width=given.shape[1], feature_range=feature_range, epsilon=epsilon, delta=delta
+    )
+    return encoder.encode_rows(given, _rng(insecure_rng), outside=outside)
+
+
+def encode_labels(
+    labels: npt.ArrayLike, *, num_classes: int, epsilon: float, insecure_rng: np.random.Generator | None = None
+) -> npt.NDArray[np.int64]:
+    """:func:`encode_label` on every label, each by itself."""
+    return RandomizedResponse(float(epsilon), num_classes).encode_rows(np.asarray(labels), _rng(insecure_rng))
+
+
+# -------------------------------------------------------------------- where reports arrive
+
+
+def rectify(
+    reports: Any,
+    *,
+    feature_range: tuple[float, float],
+    epsilon: float,
+    mechanism: str = "multi-bit",
+    delta: float | None = None,
+) -> npt.NDArray[np.float64]:
+    """Unbiased features, dense, from one report or many, with the settings that the owners encoded with."""
+    dense = np.asarray(reports.toarray() if hasattr(reports, "toarray") else reports)
+    encoder = feature_encoder(
+        mechanism, width=dense.shape[-1], feature_range=feature_range, epsilon=epsilon, delta=delta
+    )
+    return encoder.rectify(dense)
+
+
+def label_confusion(*, num_classes: int, epsilon: float) -> npt.NDArray[np.float64]:
+    """The probability of each reported class (column), given the true one (row)."""
+    return RandomizedResponse(float(epsilon), num_classes).confusion()
+
+
+def _rng(insecure: np.random.Generator | None) -> np.random.Generator:
+    return NoiseSource().stream("report") if insecure is None else insecure
