@@ -373,7 +373,8 @@ def _graph(
     from discreet.graph.splits import reads_labels
     from discreet.graph.splits import split as split_graph
 
-    if reads_labels(split) and level.kind in ("node", "neighbor"):
+    private = level.kind in ("node", "neighbor") or level.spec in ("local", "local:labels")
+    if reads_labels(split) and private:
         raise UnsupportedError(
             f"the split {split} is chosen by looking at labels, which level {level.kind} protects: use per cent"
         )

@@ -21,14 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.additive_reports import GaussianReports, LaplaceReports
-from discreet.mechanisms.feature_range import Outside, checked_range
-from discreet.mechanisms.multi_bit import MultiBit, best_sampled
+from discreet.mechanisms.feature_range import Outside
+from discreet.mechanisms.local_encoders import FEATURE_MECHANISMS, feature_encoder
+from discreet.mechanisms.multi_bit import best_sampled
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.randomized_response import RandomizedResponse
-
-FEATURE_MECHANISMS = ("multi-bit", "one-bit", "laplace", "gaussian")
-Encoder = MultiBit | LaplaceReports | GaussianReports
 
 __all__ = [
     "FEATURE_MECHANISMS",
@@ -41,24 +38,6 @@ __all__ = [
     "label_confusion",
     "rectify",
 ]
-
-
-def feature_encoder(
-    mechanism: str, *, width: int, feature_range: Any, epsilon: float, delta: float | None = None
-) -> Encoder:
-    """The encoder and rectifier of that name for records with ``width`` features."""
-    ends = checked_range(feature_range)
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise ParameterError(f"epsilon must be a positive number, not {epsilon!r}")
-    if mechanism == "multi-bit":
-        return MultiBit(float(epsilon), width, ends)
-    if mechanism == "one-bit":
-        return MultiBit(float(epsilon), width, ends, sampled=width)
-    if mechanism == "laplace":
-        return LaplaceReports(float(epsilon), width, ends)
-    if mechanism == "gaussian":
-        return GaussianReports(float(epsilon), width, ends, delta=delta or 0.0)
-    raise ParameterError(f"mechanism must be one of {', '.join(FEATURE_MECHANISMS)}, not {mechanism!r}")
 
 
 # -------------------------------------------------------------------- on the owner's device

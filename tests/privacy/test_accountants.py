@@ -122,3 +122,16 @@ def test_json_admits_known_events_only(data: object) -> None:
 def test_more_noise_never_costs_more(name: str) -> None:
     event = EVENTS[name]
     assert epsilon_of(events.scale_noise(event, 2.0), DELTA) <= epsilon_of(event, DELTA) + 1e-9
+
+
+def test_basic_composition_is_exact_without_delta() -> None:
+    """Pure black boxes add up, at δ = 0 too, where nothing else is exact."""
+    pair = events.compose([events.ApproximateDpEvent(1.0, 0.0), events.ApproximateDpEvent(0.3, 0.0)])
+    assert epsilon_of(pair, 0.0) == 1.3
+    assert spend(pair, 0.0)["pld"] == pytest.approx(1.3, abs=1e-3)
+    assert epsilon_of(events.repeat(pair, 3), 0.0) == pytest.approx(3.9)
+    assert epsilon_of(events.ApproximateDpEvent(1.0, 1e-6), 1e-6) <= 1.0
+    assert math.isinf(epsilon_of(events.GaussianDpEvent(1.0), 0.0))
+    with_delta = events.compose([events.ApproximateDpEvent(1.0, 1e-6), events.ApproximateDpEvent(1.0, 0.0)])
+    assert "basic" not in spend(with_delta, 1e-7)
+    assert spend(with_delta, 1e-6)["basic"] == 2.0

@@ -10,7 +10,7 @@ from discreet.errors import PrivacyError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.privacy.budget import Privacy, auto_delta
 from discreet.privacy.level_specs import parse_level
-from discreet.privacy.levels import EdgeLevel, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, LocalLevel, NeighborLevel, NodeLevel, NoPrivacy
 
 SPECS = [
     "none",
@@ -25,6 +25,8 @@ SPECS = [
     "node:thinned,d_max=200,p=0.05",
     "node:owned,max_degree=7,change=replace",
     "local",
+    "local:features",
+    "local:labels",
 ]
 
 
@@ -158,3 +160,25 @@ def test_infinite_epsilon_belongs_to_level_none() -> None:
     with pytest.raises(PrivacyError, match="contradict"):
         Privacy(NoPrivacy(), 1.0)
     assert Privacy.none().epsilon == float("inf")
+
+
+@pytest.mark.parametrize("protects", ["both", "features", "labels"])
+def test_local_neighbours_differ_in_what_is_protected(protects: str) -> None:
+    rng = np.random.default_rng(4)
+    level = LocalLevel(protects)  # type: ignore[arg-type]
+    features = labels = 0
+    for _ in range(60):
+        graph = small_graph(rng)
+        other = level.neighbor(graph, rng)
+        assert entries(graph) == entries(other)
+        assert len(changed_rows(graph, other)) <= 1
+        features += not np.array_equal(graph.features, other.features)
+        labels += not np.array_equal(graph.labels, other.labels)
+    assert (features > 0) == (protects != "labels")
+    assert (labels > 0) == (protects != "features")
+    assert ("ARE NOT PROTECTED" in level.describe()) == (protects != "both")
+
+
+def test_local_needs_no_delta() -> None:
+    assert auto_delta(LocalLevel(), 1000) == 0
+    assert Privacy(LocalLevel(), 1.0, 1e-5).resolve_delta(1000) == 1e-5

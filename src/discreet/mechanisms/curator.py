@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import dpsgd, gaussian, objective
+from discreet.mechanisms import dpsgd, gaussian, local_stages, objective
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.privacy import events
@@ -21,7 +22,11 @@ Array = npt.NDArray[Any]
 Mechanism = Callable[[Array, Stage, np.random.Generator], Array]
 PublicState = Callable[[], Mapping[str, Array]]
 
-MECHANISMS: dict[str, Mechanism] = {"gaussian": gaussian.release, "objective": objective.release}
+MECHANISMS: dict[str, Mechanism] = {
+    "gaussian": gaussian.release,
+    "objective": objective.release,
+    **dict.fromkeys((*local_stages.FEATURES, local_stages.LABELS), local_stages.release),
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,16 @@ class Curator:
         self._enter(stage, run)
         return answer
 
+    def receive(self, name: str, reports: Any) -> Any:
+        """Take reports that their owners made: nothing is drawn here, and what cannot be a report is refused."""
+        stage, run = self._admit(name)
+        if not local_stages.is_local(stage):
+            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not by reports")
+        checked = self._checked(stage, reports)
+        local_stages.check_reports(checked, stage)
+        self._enter(stage, run)
+        return checked
+
     def step(self, name: str, query: dpsgd.ClippedTerms) -> Array:
         """The noisy sum of clipped terms over a fresh batch, which is drawn here as the stage's event says."""
         stage, run = self._admit(name)
@@ -123,11 +138,13 @@ class Curator:
         self._next += 1
 
     @staticmethod
-    def _checked(stage: Stage, value: Array) -> Array:
-        array = np.asarray(value)
+    def _checked(stage: Stage, value: Any) -> Any:
+        """Shape as planned, finite numbers; CSR stays CSR."""
+        array: Any = value if sp.issparse(value) else np.asarray(value)
         if array.shape != stage.shape:
             raise PlanViolationError(f"stage {stage.name!r} has shape {stage.shape} in the plan, not {array.shape}")
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
+        entries = array.data if sp.issparse(array) else array
+        if entries.dtype.kind != "f" or not np.isfinite(entries).all():
             raise PlanViolationError(f"stage {stage.name!r} got values that are not finite numbers")
         return array
 

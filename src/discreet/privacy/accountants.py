@@ -1,4 +1,4 @@
-"""ε from events, three ways: exact for Gaussians, privacy loss distributions, and Rényi divergences.
+"""ε from events: exact for Gaussians, summed for black boxes, privacy loss distributions, and Rényi divergences.
 
 Each accountant takes a composed event and a δ and returns an upper bound on ε, or None where it does not
 know an event. dp_accounting does the numerical work, always on Δ-normalised events, one leaf at a time:
@@ -88,6 +88,20 @@ def exact_epsilon(event: DpEvent, delta: float) -> float | None:
             return math.inf
         mu_squared += count / leaf.noise_multiplier**2
     return gaussian_epsilon(math.sqrt(mu_squared), delta)
+
+
+# -------------------------------------------------------------------- basic
+
+
+def basic_epsilon(event: DpEvent, delta: float) -> float | None:
+    """Basic composition: black boxes of (ε_i, δ_i) together are (Σε_i, Σδ_i); the only one that is exact at δ = 0."""
+    total, aside = 0.0, 0.0
+    for leaf, count in events.leaves(event):
+        if not isinstance(leaf, events.ApproximateDpEvent):
+            return None
+        total += count * leaf.epsilon
+        aside += count * leaf.delta
+    return total if aside <= delta else None
 
 
 # -------------------------------------------------------------------- privacy loss distributions
@@ -250,6 +264,7 @@ def _is_free_of_noise(leaf: DpEvent) -> bool:
 
 ACCOUNTANTS: dict[str, Callable[[DpEvent, float], float | None]] = {
     "exact": exact_epsilon,
+    "basic": basic_epsilon,
     "pld": pld_epsilon,
     "rdp": rdp_epsilon,
 }

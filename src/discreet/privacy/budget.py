@@ -48,10 +48,13 @@ class Privacy:
 
 
 def auto_delta(level: Level, num_nodes: int) -> float:
-    """The largest power of ten strictly below 1/(10n) at edge level and below 1/n elsewhere.
+    """The largest power of ten strictly below 1/(10n) at edge level and below 1/n elsewhere; 0 at level local.
 
-    It depends on the public n alone: a δ read from a private count (of edges, say) would itself leak.
+    It depends on the public n alone: a δ read from a private count (of edges, say) would itself leak. What leaves an
+    owner is private without any δ, unless a mechanism that needs one is asked for, and then δ must be given.
     """
+    if level.kind == "local":
+        return 0.0
     bound = 10 * num_nodes if level.kind == "edge" else num_nodes
     # 10^-k < 1/bound means 10^k > bound: the number of decimal digits, exact in integers.
     return float(f"1e-{len(str(bound))}")

@@ -35,6 +35,8 @@ def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
     """
     if _exact_applies(unit, delta):
         return _verified(unit, _exact_factor(unit, epsilon, delta), epsilon, delta)
+    if events.scale_noise(unit, 2.0) == unit:
+        return _verified(unit, 1.0, epsilon, delta)
     key = _key("noise", unit, epsilon, delta)
     remembered = _recall(key)
     if remembered is not None:

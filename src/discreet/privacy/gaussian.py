@@ -22,6 +22,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least ε ≥ 0 with δ(ε) ≤ delta, rounded up."""
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
+    if delta <= 0:
+        return math.inf  # no Gaussian is pure; δ(ε) only underflows
     high = 1.0
     while gaussian_delta(mu, high) > delta:
         high *= 2

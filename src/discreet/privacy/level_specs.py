@@ -9,7 +9,8 @@ from discreet.privacy.levels import EdgeLevel, Level, LocalLevel, NeighborLevel,
 
 FORMS = (
     "none, edge, edge:directed, neighbor:K[,max_degree=D][,edges=owned|promised], "
-    "node[:owned|promised][,max_degree=D][,change=null|replace], node:thinned,d_max=D,p=P, local"
+    "node[:owned|promised][,max_degree=D][,change=null|replace], node:thinned,d_max=D,p=P, "
+    "local[:features|labels]"
 )
 _WHOLE = {"max_degree", "d_max"}
 _REAL = {"p"}
@@ -21,8 +22,10 @@ def parse_level(spec: str) -> Level:
     head, *pairs = (part.strip() for part in spec.strip().split(","))
     kind, _, argument = head.partition(":")
     options = dict(_option(pair, spec) for pair in pairs)
-    if kind in ("none", "local") and not argument and not options:
-        return NoPrivacy() if kind == "none" else LocalLevel()
+    if kind == "none" and not argument and not options:
+        return NoPrivacy()
+    if kind == "local" and not options:
+        return LocalLevel(argument or "both")  # type: ignore[arg-type]  # the level checks the word
     if kind == "edge" and argument in ("", "directed") and not options:
         return EdgeLevel(directed=argument == "directed")
     if kind == "neighbor" and argument:

@@ -30,6 +30,7 @@ from discreet.privacy.moves import (
 
 Basis = Literal["owned", "promised", "thinned"]
 Change = Literal["null", "replace"]
+Protects = Literal["both", "features", "labels"]
 
 
 @dataclass(frozen=True)
@@ -304,30 +305,55 @@ class NodeLevel(Level):
 
 @dataclass(frozen=True)
 class LocalLevel(Level):
-    """Every node perturbs its own features and label before they leave it; the topology is public."""
+    """Every node perturbs its own record before it leaves it; the topology is public.
 
+    ``protects`` says which part of a record is private: ``both`` features and label, or one of them; the other is
+    then public, and every output says so.
+    """
+
+    protects: Protects = "both"
     kind: ClassVar[str] = "local"
     topology_public: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        """Refuse a part that records do not have."""
+        if self.protects not in ("both", "features", "labels"):
+            raise PrivacyError(f"protects must be both, features or labels, not {self.protects!r}")
+
     @property
     def spec(self) -> str:
-        """``local``."""
-        return "local"
+        """``local``, ``local:features`` or ``local:labels``."""
+        return "local" if self.protects == "both" else f"local:{self.protects}"
 
     def describe(self) -> str:
-        """One node's own record."""
+        """One node's own record, or a part of it."""
+        part = {"both": "features and the label", "features": "features", "labels": "label"}[self.protects]
         return (
-            "two graphs are neighbours if they differ in the features and the label of one node; what leaves "
-            "each node is already private, so no curator is trusted"
+            f"two graphs are neighbours if they differ in the {part} of one node; what leaves "
+            "each node is already private, so no curator is trusted" + self._exposed()
         )
 
+    def _exposed(self) -> str:
+        if self.protects == "both":
+            return ""
+        other = "LABELS" if self.protects == "features" else "FEATURES"
+        return f". {other} ARE NOT PROTECTED"
+
     def public_knowledge(self) -> str:
-        """The topology."""
-        return "the nodes and all edges, the range of the features, and the class list"
+        """The topology, and what is not protected."""
+        known = {
+            "both": "the nodes and all edges, the range of the features, and the class list",
+            "features": "the nodes and all edges, ALL LABELS, the range of the features, and the class list",
+            "labels": "the nodes and all edges, ALL FEATURES, and the class list",
+        }
+        return known[self.protects]
 
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:
-        """Replace one node's features and label."""
-        return replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
+        """Replace one node's features and label, or the part that is protected."""
+        changed = replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
+        if self.protects == "features":
+            return changed.with_labels(graph.labels)
+        return changed if self.protects == "both" else graph.with_labels(changed.labels)
 
 
 def _require_positive(name: str, value: int | None) -> None:
