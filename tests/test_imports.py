@@ -22,9 +22,10 @@ ALLOWED = {
     "methods": {"methods", "ops", "mechanisms", "privacy", "graph"},
     "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph"},
     "local": {"mechanisms"},
+    "bench": {"bench", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
     "doctor": {"graph", "privacy"},
     "command_output": {"methods", "graph"},
-    "cli": {"audit", "methods", "graph", "privacy", "doctor", "command_output"},
+    "cli": {"audit", "bench", "methods", "graph", "privacy", "doctor", "command_output"},
 }
 
 

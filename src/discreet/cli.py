@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.bench.command import bench
 from discreet.command_output import print_json, print_rows, progress_bars, report, say, training_result
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
 
@@ -273,6 +274,9 @@ def doctor(data_root: Root = None, as_json: Json = False) -> None:
     from discreet.doctor import examine
 
     report(examine(data_root), as_json)
+
+
+app.command()(bench)
 
 
 # -------------------------------------------------------------------- reading options

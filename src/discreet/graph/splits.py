@@ -56,6 +56,17 @@ def reads_labels(spec: str) -> bool:
     return match is not None and abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
 
 
+def check_split(spec: str) -> None:
+    """Refuse a text that is no split, before there is a graph; a name is taken to be a published split."""
+    stripped = spec.strip()
+    if match := _THREE.fullmatch(stripped) or _INDUCTIVE.fullmatch(stripped):
+        numbers = [float(number) for number in match.groups()]
+        if abs(sum(numbers) - 100) >= 1e-9 and (len(numbers) == 2 or not all(n.is_integer() for n in numbers)):
+            raise ParameterError(f"the split {spec!r} must sum to 100 per cent, not {sum(numbers):g}")
+    elif not _PUBLISHED.fullmatch(stripped):
+        raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
+
+
 def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generator) -> Graph:
     if abs(sum(numbers) - 100) < 1e-9:
         return _by_share(graph, spec, numbers, rng)

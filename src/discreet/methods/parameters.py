@@ -45,24 +45,40 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
 
 def parse_settings(estimator_class: type, method: str, settings: Iterable[str]) -> dict[str, Any]:
     """``key=value`` texts as parameters, checked. Values are JSON; what is not JSON is a word."""
-    known = list(schema(estimator_class).model_fields)
     parsed: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:
             raise ParameterError(f"--set takes key=value, not {setting!r}")
+        parsed[key] = _from_text(text)
+    return checked_settings(estimator_class, method, parsed)
+
+
+def checked_settings(estimator_class: type, method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name, as a file gives them: lists become tuples; an unknown name is refused with the nearest."""
+    known = list(schema(estimator_class).model_fields)
+    for key in settings:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"
             raise ParameterError(f"{method} has no parameter {key!r}: {hint}")
-        parsed[key] = _from_text(text)
-    validate(estimator_class, method, parsed)
-    return parsed
+    values = {key: _tuples(value) for key, value in settings.items()}
+    validate(estimator_class, method, values)
+    return values
+
+
+def admits(estimator_class: type, key: str, value: Any) -> bool:
+    """Whether the estimator has a parameter of that name that takes this value."""
+    try:
+        checked_settings(estimator_class, "", {key: value})
+    except ParameterError:
+        return False
+    return True
 
 
 def _from_text(text: str) -> Any:
     try:
-        return _tuples(json.loads(text))
+        return json.loads(text)
     except json.JSONDecodeError:
         return text
 

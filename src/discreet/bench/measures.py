@@ -1,0 +1,73 @@
+"""Measurements that are no fit: ratios of two timings taken in one run, by name."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.bench.trials import Trial
+from discreet.errors import ParameterError
+
+
+def best_of(*works: Callable[[], object], repeats: int = 7) -> list[float]:
+    """Seconds of each, interleaved so that a busy moment hits all alike; the smallest counts."""
+    best = [float("inf")] * len(works)
+    for _ in range(repeats):
+        for place, work in enumerate(works):
+            started = time.perf_counter()
+            work()
+            best[place] = min(best[place], time.perf_counter() - started)
+    return best
+
+
+def hop_over_scipy(nodes: int, degree: int, width: int, seed: int) -> dict[str, float]:
+    """One hop of propagation against one scipy CSR product of the same matrices."""
+    import numpy as np
+    import torch
+
+    from discreet.graph.synthetic import csbm
+    from discreet.ops.propagation import hop_matrix
+
+    graph = csbm(num_nodes=nodes, num_features=2, average_degree=degree, phi=0.3, seed=seed)
+    rows = np.random.default_rng(seed).standard_normal((nodes, width)).astype(np.float32)
+    matrix, tensor, reference = hop_matrix(graph, "sum"), torch.from_numpy(rows), graph.adjacency
+    ours, theirs = best_of(lambda: matrix @ tensor, lambda: reference @ rows)
+    return {"ratio": ours / theirs, "ours_ms": 1000 * ours, "theirs_ms": 1000 * theirs}
+
+
+def help_seconds(seed: int) -> dict[str, float]:
+    """``discreet --help`` from a cold start."""
+    del seed
+    command = [sys.executable, "-m", "discreet.cli", "--help"]
+    (taken,) = best_of(lambda: subprocess.run(command, capture_output=True, check=True), repeats=3)
+    return {"ratio": taken / 0.5, "ours_ms": 1000 * taken, "theirs_ms": 500.0}
+
+
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {
+    "hop-over-scipy": hop_over_scipy,
+    "help-over-half-a-second": help_seconds,
+}
+
+
+def check_measure(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse an unknown measurement, or options that it does not take."""
+    if name not in MEASURES:
+        near = difflib.get_close_matches(name, MEASURES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MEASURES)}"
+        raise ParameterError(f"there is no measurement {name!r}: {hint}")
+    wanted = set(inspect.signature(MEASURES[name]).parameters) - {"seed"}
+    if set(settings) != wanted:
+        raise ParameterError(f"measurement {name} takes {sorted(wanted) or 'no settings'}, not {sorted(settings)}")
+
+
+def run_measure(trial: Trial, root: Path | None) -> dict[str, float]:
+    """The numbers of a measurement."""
+    del root
+    assert trial.measure is not None
+    return MEASURES[trial.measure](**trial.settings, seed=trial.seed)

@@ -1,0 +1,108 @@
+"""Results on disk: one JSON line a trial, written whole, in a file that can be cut, killed, copied and merged.
+
+Guarantee: a row is in the file completely (one ``write`` of one line, then ``fsync``) or not at all once the file
+has been opened again: a last line that a crash left unfinished is cut off. Every ``*.jsonl`` of the folder is read, so
+results from another machine are merged by copying their file beside ours.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from discreet.errors import DiscreetError
+
+RESULTS = "results.jsonl"
+Row = dict[str, Any]
+
+
+class Store:
+    """The results of a folder, open for more. Use as a context: one process writes a folder at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is opened yet."""
+        self.folder = folder
+        self._file = -1
+
+    def __enter__(self) -> Self:
+        """Make the folder, take its lock, and cut off what a crash left unfinished."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self.folder / RESULTS, flags, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            raise DiscreetError(
+                f"another bench is writing to {self.folder}: wait for it, or choose another --out"
+            ) from None
+        _repair(self._file)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the lock back."""
+        os.close(self._file)
+
+    def append(self, row: Row) -> None:
+        """Add a row; it is on disk when this returns."""
+        line = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        written = os.write(self._file, line)
+        if written != len(line):  # a full disk: the rest of the line would be a lie
+            os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+            raise OSError(28, os.strerror(28), str(self.folder / RESULTS))
+        os.fsync(self._file)
+
+
+def read_rows(folder: Path) -> dict[str, Row]:
+    """Every row of a folder by its trial's address; a success outweighs a failure, else the later row counts."""
+    rows: dict[str, Row] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for row in _lines(path):
+            before = rows.get(row["id"])
+            if before is None or before["status"] != "ok" or row["status"] == "ok":
+                rows[row["id"]] = row
+    return rows
+
+
+def _lines(path: Path) -> Iterator[Row]:
+    """The rows of a file; a line that is not one (cut short, or merged by accident) counts as not run."""
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and {"id", "status", "trial"} <= row.keys():
+            yield row
+
+
+def _repair(file: int) -> None:
+    """Cut a last line without its end."""
+    size = os.fstat(file).st_size
+    if size == 0:
+        return
+    position, tail = size, b""
+    while position > 0 and b"\n" not in tail:
+        step = min(65_536, position)
+        position -= step
+        tail = os.pread(file, step, position) + tail
+    if not tail.endswith(b"\n"):
+        os.ftruncate(file, position + tail.rfind(b"\n") + 1 if b"\n" in tail else 0)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A temporary path beside the real one, moved there when all went well."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,337 @@
+"""Tables of a suite: laid out once, written for the terminal and as Markdown, LaTeX and CSV.
+
+A figure is a mean ± half of its 95 % interval (Student's t over seeds), the paper's in brackets beside it. The best of
+a column, among the lines of one level, budget and coverage, is marked only where its interval lies above all others.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.bench.suite import SCORES, Figure, Suite, Table
+from discreet.bench.summary import Cell, Row, cells
+from discreet.bench.trials import Entry
+from discreet.errors import ParameterError
+
+Key = tuple[Any, ...]
+HEADS = {"epsilon": "ε", "name": "method", "dataset": "data"}
+LOWER_IS_BETTER = ("seconds", "peak_rss_mb", "epsilon_spent")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One cell as it is printed."""
+
+    text: str
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table ready to be written: heads, then rows of as many texts."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[Text]]
+    notes: list[str]
+
+
+def tables_of(suite: Suite) -> list[Table]:
+    """The suite's tables, or one of everything."""
+    if suite.tables:
+        return suite.tables
+    axes = list(dict.fromkeys(key for case in suite.cases for key in (*case.data_grid, *case.grid)))
+    return [Table(title=suite.title, rows=["level", "epsilon", "name", *axes])]
+
+
+def check_layout(suite: Suite, entries: Sequence[Entry]) -> None:
+    """Refuse a table or figure with an unknown coordinate, or with several settings in one place."""
+    for table in tables_of(suite):
+        _check_keys(suite, f"table {table.title!r}", [*table.rows, *table.columns, *table.where], entries)
+        _check_distinct(suite, f"table {table.title!r}", [*table.rows, *table.columns], chosen(entries, table))
+    for figure in suite.figures:
+        keys = [figure.x, *figure.line, *figure.panel]
+        _check_keys(suite, f"figure {figure.name!r}", [*keys, *figure.where], entries)
+        _check_distinct(suite, f"figure {figure.name!r}", keys, chosen(entries, figure))
+
+
+def chosen(entries: Iterable[Entry], part: Table | Figure) -> list[Entry]:
+    """The entries that a table or figure is about."""
+    wanted = part.where.items()
+    return [e for e in entries if all(key in e.at and e.at[key] in values for key, values in wanted)]
+
+
+def lay_out(table: Table, entries: Sequence[Entry], rows: Mapping[str, Row]) -> Layout:
+    """Put every cell into its place."""
+    found = cells(chosen(entries, table), rows, table.metric, table.mask)
+    placed = _placed(found, table)
+    columns = _in_order(column for _, column in placed)
+    lines = _in_order(line for line, _ in placed)
+    with_covers = any(cell.covers for cell in found)
+    body = []
+    for line in lines:
+        across = [placed.get((line, column)) for column in columns]
+        texts = [Text(_key_text(table.rows, line, across, place)) for place in range(len(line))]
+        texts += [
+            Text("") if cell is None else _cell_text(cell, placed, table, column)
+            for cell, column in zip(across, columns, strict=True)
+        ]
+        if with_covers:
+            texts.append(Text(" / ".join(dict.fromkeys(cell.covers for cell in across if cell and cell.covers))))
+        body.append(texts)
+    heads = [HEADS.get(key, key) for key in table.rows] + [_column_head(table.columns, column) for column in columns]
+    return Layout(table.title, [*heads, "covers"] if with_covers else heads, body, _notes(table, found))
+
+
+# -------------------------------------------------------------------- places and texts
+
+
+def _placed(found: Iterable[Cell], table: Table) -> dict[tuple[Key, Key], Cell]:
+    """Cells by row and column; a line that holds at any ε stands in every column of ε."""
+    listed = list(found)
+    across = "epsilon" in table.columns
+    budgets = sorted({c.at["epsilon"] for c in listed if not _free(c)}) if across else []
+    placed = {}
+    for cell in listed:
+        line = tuple(cell.at.get(key) for key in table.rows)
+        for epsilon in budgets if across and budgets and _free(cell) else [cell.at["epsilon"]]:
+            at = {**cell.at, "epsilon": epsilon}
+            placed[line, tuple(at.get(key) for key in table.columns)] = cell
+    return placed
+
+
+def _in_order(keys: Iterable[Key]) -> list[Key]:
+    """Grouped by the first coordinate, then the second, …, each in the order in which the suite first has it."""
+    listed = list(dict.fromkeys(keys))
+    firsts = [list(dict.fromkeys(values)) for values in zip(*listed, strict=True)]
+    return sorted(listed, key=lambda key: [first.index(part) for first, part in zip(firsts, key, strict=True)])
+
+
+def _free(cell: Cell) -> bool:
+    return cell.case.any_epsilon or math.isinf(cell.at["epsilon"])
+
+
+def _key_text(keys: Sequence[str], line: Key, across: Sequence[Cell | None], place: int) -> str:
+    if keys[place] == "epsilon" and any(cell is not None and cell.case.any_epsilon for cell in across):
+        return "any"
+    return shown(line[place])
+
+
+def shown(value: Any) -> str:
+    """A coordinate as text."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return "∞" if math.isinf(value) else f"{value:g}"
+    return str(value)
+
+
+def _column_head(keys: Sequence[str], column: Key) -> str:
+    texts = []
+    for key, value in zip(keys, column, strict=True):
+        if value is not None:
+            texts.append(shown(value) if key in ("dataset", "name") else f"{HEADS.get(key, key)} = {shown(value)}")
+    return ", ".join(texts)
+
+
+def _cell_text(cell: Cell, placed: Mapping[tuple[Key, Key], Cell], table: Table, column: Key) -> Text:
+    paper = "" if cell.paper is None else f"[{cell.paper:g}]"
+    if not cell.values:
+        return Text(paper or ("failed" if cell.reasons else ""))
+    digits = 1 if table.metric in SCORES else 2
+    text = f"{cell.mean:.{digits}f}" + ("" if math.isnan(cell.half) else f" ± {cell.half:.{digits}f}")
+    if len(cell.values) < cell.wanted:
+        text += f" ({len(cell.values)} of {cell.wanted})"
+    rivals = [
+        other for (_, at), other in placed.items() if at == column and other is not cell and _compared(cell, other)
+    ]
+    best = table.best and bool(rivals) and all(_beats(cell, other, table.metric) for other in rivals)
+    return Text(f"{text} {paper}".rstrip(), best)
+
+
+def _compared(cell: Cell, other: Cell) -> bool:
+    """Only within one level, budget and coverage."""
+    if not other.values or other.at["level"] != cell.at["level"] or other.covers != cell.covers:
+        return False
+    return _free(cell) or _free(other) or other.at["epsilon"] == cell.at["epsilon"]
+
+
+def _beats(cell: Cell, other: Cell, metric: str) -> bool:
+    """The intervals lie apart; without intervals nothing is claimed."""
+    if metric in LOWER_IS_BETTER:
+        return cell.mean + cell.half < other.mean - other.half
+    return cell.mean - cell.half > other.mean + other.half
+
+
+def _notes(table: Table, found: Sequence[Cell]) -> list[str]:
+    counts = sorted({len(cell.values) for cell in found if cell.values})
+    seeds = "–".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]])) if counts else "no"
+    what = f"{table.mask} {table.metric}, per cent" if table.metric in SCORES else table.metric.replace("_", " ")
+    notes = [f"{what}: mean ± half of the 95 % interval over seeds ({seeds})"]
+    if any(cell.paper is not None for cell in found):
+        notes.append("in brackets: the paper")
+    reasons: dict[str, int] = {}
+    for cell in found:
+        for reason in cell.reasons:
+            label = f"{cell.at['name']} on {cell.at['dataset']}: {reason}"
+            reasons[label] = reasons.get(label, 0) + 1
+    notes += [f"failed {count} ×: {label}" for label, count in reasons.items()]
+    return notes
+
+
+# -------------------------------------------------------------------- writers
+
+
+def terminal(layout: Layout) -> str:
+    """Aligned text; the best is starred."""
+    texts = [[cell.text + ("*" if cell.best else "") for cell in row] for row in layout.rows]
+    widths = [max(len(line[place]) for line in [layout.heads, *texts]) for place in range(len(layout.heads))]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in [layout.heads, *texts]
+    ]
+    starred = ["* best: its interval lies apart from all others of its level, budget and coverage"]
+    notes = layout.notes + (starred if any(cell.best for row in layout.rows for cell in row) else [])
+    return "\n".join([layout.title, "", *lines, "", *notes]) + "\n"
+
+
+def markdown(layout: Layout) -> str:
+    """A Markdown table; the best is bold."""
+    rows = ["| " + " | ".join(_bold(cell, "**{}**") for cell in row) + " |" for row in layout.rows]
+    head = "| " + " | ".join(layout.heads) + " |"
+    return (
+        "\n".join(
+            [
+                f"**{layout.title}**",
+                "",
+                head,
+                "|" + "---|" * len(layout.heads),
+                *rows,
+                "",
+                "; ".join(layout.notes) + ".",
+            ]
+        )
+        + "\n"
+    )
+
+
+def latex(layout: Layout) -> str:
+    """A booktabs table."""
+    lines = [
+        " & ".join(_bold(Text(_tex(cell.text), cell.best), "\\textbf{{{}}}") for cell in row) + r" \\"
+        for row in layout.rows
+    ]
+    columns = "l" * len(layout.heads)
+    return (
+        "\n".join(
+            [
+                r"\begin{table}",
+                rf"\caption{{{_tex(layout.title)}. {_tex('; '.join(layout.notes))}.}}",
+                rf"\begin{{tabular}}{{{columns}}}",
+                r"\toprule",
+                " & ".join(_tex(head) for head in layout.heads) + r" \\",
+                r"\midrule",
+                *lines,
+                r"\bottomrule",
+                r"\end{tabular}",
+                r"\end{table}",
+            ]
+        )
+        + "\n"
+    )
+
+
+def cells_csv(found: Sequence[Cell]) -> str:
+    """One line a cell, everything in it: for spreadsheets and for drawing."""
+    axes = list(dict.fromkeys(key for cell in found for key in cell.at))
+    numbers = [
+        "mean",
+        "low",
+        "high",
+        "deviation",
+        "seeds",
+        "failed",
+        "paper",
+        "covers",
+        "epsilon_spent",
+        "seconds",
+        "peak_rss_mb",
+    ]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*axes, *numbers])
+    for cell in found:
+        mean, half = cell.mean, cell.half
+        values = [mean, mean - half, mean + half, cell.deviation]
+        costs = [cell.spent, cell.average("seconds"), cell.average("peak_rss_mb")]
+        writer.writerow(
+            [
+                *(cell.at.get(key, "") for key in axes),
+                *map(_number, values),
+                len(cell.values),
+                len(cell.reasons),
+                "" if cell.paper is None else cell.paper,
+                cell.covers,
+                *map(_number, costs),
+            ]
+        )
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Layout], str]] = {"terminal": terminal, "markdown": markdown, "latex": latex}
+
+
+def _bold(cell: Text, form: str) -> str:
+    return form.format(cell.text) if cell.best else cell.text
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+_TEX = {
+    "±": r"$\pm$",
+    "ε": r"$\varepsilon$",
+    "∞": r"$\infty$",
+    "δ": r"$\delta$",
+    "φ": r"$\varphi$",
+    "α": r"$\alpha$",
+    "×": r"$\times$",
+}
+
+
+def _tex(text: str) -> str:
+    escaped = "".join(f"\\{char}" if char in "%&_#{}$" else char for char in text.replace("\\", "/"))
+    return "".join(_TEX.get(char, char) for char in escaped)
+
+
+# -------------------------------------------------------------------- checks
+
+
+def _check_keys(suite: Suite, what: str, keys: Iterable[str], entries: Sequence[Entry]) -> None:
+    known = list(dict.fromkeys(key for entry in entries for key in entry.at))
+    for key in keys:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ParameterError(f"suite {suite.name}, {what}: no trial has a coordinate {key!r}: {hint}")
+
+
+def _check_distinct(suite: Suite, what: str, keys: Sequence[str], entries: Sequence[Entry]) -> None:
+    """Two settings in one place would be averaged as if they were seeds."""
+    seen: dict[Key, Entry] = {}
+    for entry in entries:
+        place = tuple(str(entry.at.get(key)) for key in keys)
+        other = seen.setdefault(place, entry)
+        if other.trial.cell != entry.trial.cell:
+            differ = [key for key in entry.at if entry.at[key] != other.at.get(key)]
+            raise ParameterError(
+                f"suite {suite.name}, {what} puts different trials in one place ({', '.join(place)}): "
+                f"tell them apart by {' or '.join(differ) or 'another name'}"
+            )

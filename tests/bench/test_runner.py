@@ -1,0 +1,170 @@
+"""Trials run, fail, die and are interrupted; what was finished is kept and never repeated."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.bench.execute import execute
+from discreet.bench.pool import run_all
+from discreet.bench.store import RESULTS
+from discreet.bench.tables import lay_out, markdown, tables_of
+from discreet.bench.trials import Trial, expand, unique
+from discreet.cli import main
+from tests.bench.helpers import TINY, suite, written
+
+LONG = TINY.replace("epochs = 2", "epochs = 300").replace("seeds = 3", "seeds = 6")
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    path = folder / RESULTS
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_suite_runs_and_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["bench", str(written(tmp_path)), "--out", str(out), "--jobs", "1"]
+    assert main(command) == 1  # one trial fails: the command says so, and the others ran
+    printed = capsys.readouterr().out
+    rows = lines(out)
+    assert [row["status"] for row in rows].count("ok") == 3
+    (failed,) = [row for row in rows if row["status"] == "failed"]
+    assert "500 are asked for" in failed["reason"]
+    assert failed["reason"] in printed
+    fine = next(row for row in rows if row["status"] == "ok")
+    assert fine["epsilon_spent"] == 0
+    assert fine["covers"] == "weights+predictions"
+    assert fine["seconds"] > 0
+    assert fine["peak_rss_mb"] > 50
+    assert {"python", "torch", "discreet", "source", "dp-accounting"} <= fine["versions"].keys()
+    assert fine["trial"]["seed"] in (0, 1, 2)
+    assert {item.name for item in out.iterdir()} == {RESULTS, "tables.md", "tables.tex", "cells.csv"}
+
+    before = (out / RESULTS).read_bytes()
+    assert main([*command, "--json"]) == 1
+    assert (out / RESULTS).read_bytes() == before
+    assert json.loads(capsys.readouterr().out)["ran"] == 0
+    assert main([*command, "--tables-only", "--only", "mlp", "--only", "name=mlp"]) == 0
+    assert main([*command, "--seeds", "4", "--only", "name=mlp", "--verbose"]) == 0
+    assert len(lines(out)) == 5
+    assert "[1/1, " in capsys.readouterr().err
+
+
+def wait_for(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(3000):
+        if len((folder / RESULTS).read_bytes().splitlines() if (folder / RESULTS).exists() else []) >= count:
+            return
+        assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.05)
+    raise AssertionError("no results came")
+
+
+def started(tmp_path: Path, out: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "discreet.cli", "bench", str(written(tmp_path, LONG)), "--out", str(out)]
+    return subprocess.Popen([*command, "--jobs", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_killed_and_resumed_it_repeats_nothing_and_loses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    process = started(tmp_path, out)
+    wait_for(out, 2, process)
+    process.kill()
+    process.wait()
+    kept = (out / RESULTS).read_bytes()
+    finished = kept[: kept.rfind(b"\n") + 1]
+    assert 2 <= finished.count(b"\n") < 7
+    (out / RESULTS).write_bytes(finished + b'{"id": "cut sho')  # what a crash in the middle of a write leaves
+    assert main(["bench", str(tmp_path / "tiny.toml"), "--out", str(out), "--jobs", "1"]) == 1
+    assert (out / RESULTS).read_bytes().startswith(finished)
+    assert len(lines(out)) == len({row["id"] for row in lines(out)}) == 7
+    entries = expand(suite(LONG))
+    whole = {trial.id: execute(trial, None) for trial in unique(entries)}  # never interrupted
+    assert (out / "tables.md").read_text() == markdown(lay_out(tables_of(suite(LONG))[0], entries, whole))
+    capsys.readouterr()
+
+
+def test_interrupted_it_says_what_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = started(tmp_path, out)
+    wait_for(out, 1, process)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=80)
+    assert process.returncode == 1
+    assert b"of 7 trials are kept" in error
+    assert error.count(b"\n") == 1
+    assert 1 <= len(lines(out)) < 7
+
+
+def trials(epochs: int, count: int) -> list[Trial]:
+    text = TINY.replace("epochs = 2", f"epochs = {epochs}")
+    return [trial for trial in unique(expand(suite(text), seeds=count)) if trial.split == "75/10/15"]
+
+
+def test_a_worker_that_is_killed_or_late_is_a_row_and_the_rest_goes_on() -> None:
+    rows: list[dict[str, Any]] = []
+
+    def kill() -> None:
+        while not multiprocessing.active_children():
+            time.sleep(0.05)
+        victim = multiprocessing.active_children()[0].pid
+        time.sleep(0.2)
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    (first,), (late,), quick = trials(10**7, 1), trials(10**7 - 1, 1), trials(2, 2)
+    run_all([first, *quick, late], 1, None, rows.append, timeout=8)
+    killer.join()
+    assert [row["status"] for row in rows] == ["failed", "ok", "ok", "failed"]
+    assert "signal 9" in rows[0]["reason"]
+    assert "stopped after 8 s" in rows[-1]["reason"]
+    assert rows[0]["id"] == first.id
+
+
+def test_nothing_runs_where_the_suite_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    for change, near in (('"mlp"', '"mpl"'), ("small", "smal"), ("hidden", "hiden")):
+        path = written(
+            tmp_path, TINY.replace(change, near, 1) if near != "smal" else TINY.replace('["small"]', '["smal"]')
+        )
+        assert main(["bench", str(path), "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert change.strip('"') in error
+        assert error.count("\n") == 1
+    assert main(["bench", "smok"]) == 2
+    assert "smoke" in capsys.readouterr().err
+    assert main(["bench"]) == 2
+    assert main(["bench", "smoke", "--format", "word"]) == 2
+    assert not out.exists()
+
+
+def test_an_absent_graph_is_skipped_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, TINY.replace('["small"]', '["small", "twitch-pt"]').split("[[cases]]\nname")[0])
+    command = ["bench", str(path), "--out", str(tmp_path / "out"), "--seeds", "1", "--data-root", str(tmp_path)]
+    assert main([*command, "--strict"]) == 2
+    assert "twitch-pt" in capsys.readouterr().err
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "skipping twitch-pt" in captured.err
+    assert len(lines(tmp_path / "out")) == 1
+
+
+def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--list"]) == 0
+    assert "smoke" in capsys.readouterr().out
+    assert main(["bench", "smoke", "--list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {"method", "level", "dataset", "seeds"} <= rows[0].keys()

@@ -1,0 +1,48 @@
+"""Rows on disk: whole or not at all, one writer, mergeable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet.bench.store import RESULTS, Store, read_rows
+from discreet.errors import DiscreetError
+
+
+def row(number: int, status: str = "ok") -> dict[str, object]:
+    return {"id": f"{number}", "status": status, "trial": {}, "text": "é" * 50_000}
+
+
+def test_an_unfinished_last_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.append(row(1))
+        store.append(row(2))
+    path = tmp_path / RESULTS
+    whole = path.read_bytes()
+    for kept in (len(whole) - 1, len(whole) - 60_000, len(whole) // 2 + 1, 10, 0):
+        path.write_bytes(whole[:kept])
+        with Store(tmp_path) as store:
+            survived = path.read_bytes()
+            assert survived == whole[: len(survived)]
+            assert survived.endswith(b"\n") or survived == b""
+            store.append(row(3))
+        assert [json.loads(line)["id"] for line in path.read_text().splitlines()][-1] == "3"
+        assert set(read_rows(tmp_path)) == {*("12"[: survived.count(b"\n")]), "3"}
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    with Store(tmp_path), pytest.raises(DiscreetError, match="another bench"), Store(tmp_path):
+        pass
+    with Store(tmp_path):
+        pass
+
+
+def test_results_of_other_machines_are_merged(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.append(row(1, "failed"))
+        store.append(row(2))
+    lines = [json.dumps(row(1)), "half a li", json.dumps(row(2, "failed")), json.dumps(row(3)), "[1]"]
+    (tmp_path / "elsewhere.jsonl").write_text("\n".join(lines))
+    assert {key: found["status"] for key, found in read_rows(tmp_path).items()} == dict.fromkeys("123", "ok")

@@ -1,0 +1,141 @@
+"""Means, intervals, bold, and the four ways to write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.bench.figures import _styles, draw
+from discreet.bench.summary import cells, half_width
+from discreet.bench.tables import cells_csv, latex, lay_out, markdown, tables_of, terminal
+from discreet.bench.trials import Entry, expand, paper_only
+from tests.bench.helpers import row, suite
+
+TEXT = """
+title = "Comparison"
+datasets = ["cora", "photo"]
+seeds = 4
+
+[[cases]]
+name = "ours"
+method = "gap"
+level = "edge"
+epsilon = [1, 4]
+paper = { cora = [76.95, 80] }
+
+[[cases]]
+name = "free"
+method = "mlp"
+level = "edge"
+epsilon = 1
+any_epsilon = true
+
+[[cases]]
+name = "theirs"
+level = "edge"
+epsilon = 1
+paper = { photo = 46.42 }
+
+[[tables]]
+title = "By budget"
+rows = ["name"]
+columns = ["dataset", "epsilon"]
+
+[[figures]]
+name = "curves"
+title = "Curves"
+x = "epsilon"
+"""
+
+
+def made(values: dict[tuple[str, str, float], list[float]]) -> tuple[list[Entry], dict[str, dict[str, object]]]:
+    read = suite(TEXT)
+    entries = expand(read)
+    rows = {}
+    for entry in entries:
+        given = values.get((entry.at["name"], entry.at["dataset"], entry.at["epsilon"]))
+        if given is not None and entry.trial.seed - 10 < len(given):
+            rows[entry.trial.id] = row(entry, given[entry.trial.seed - 10])
+    return [*entries, *paper_only(read)], rows
+
+
+APART = {
+    ("ours", "cora", 1.0): [0.80, 0.81, 0.80, 0.81],
+    ("ours", "cora", 4.0): [0.70, 0.80, 0.75, 0.72],
+    ("free", "cora", 1.0): [0.70, 0.71, 0.70, 0.71],
+    ("ours", "photo", 1.0): [0.9, 0.9, 0.91],
+}
+
+
+def test_the_interval_is_students() -> None:
+    values = list(np.random.default_rng(0).normal(size=7))
+    low, high = stats.t.interval(0.95, 6, np.mean(values), stats.sem(values))
+    assert half_width(values) == pytest.approx((high - low) / 2)
+    assert math.isnan(half_width([1.0]))
+
+
+def test_bold_only_where_intervals_lie_apart() -> None:
+    entries, rows = made(APART)
+    layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
+    assert layout.heads == ["method", "cora, ε = 1", "cora, ε = 4", "photo, ε = 1", "photo, ε = 4", "covers"]
+    ours, free, theirs = layout.rows
+    assert [cell.best for cell in ours] == [False, True, False, False, False, False]
+    assert not any(cell.best for cell in free)
+    assert ours[1].text.startswith("80.5 ± 0.9 [76.95]")
+    assert free[1].text == free[2].text == "70.5 ± 0.9"  # one run stands for every ε
+    assert ours[3].text == "90.3 ± 1.4 (3 of 4)"
+    assert theirs[3].text == "[46.42]"
+    assert ours[2].text.endswith("[80]")
+
+
+def test_methods_of_another_coverage_are_not_compared() -> None:
+    entries, rows = made(APART)
+    for found in rows.values():
+        if found["trial"]["method"] == "mlp":
+            found["covers"] = "own-prediction"
+    layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
+    assert not any(cell.best for line in layout.rows for cell in line)
+
+
+def test_a_failed_trial_is_told_with_its_reason() -> None:
+    entries, rows = made(APART)
+    for found in list(rows.values())[:2]:
+        found.update(status="failed", reason="out of luck")
+    layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
+    assert any("failed" in note and "out of luck" in note for note in layout.notes)
+
+
+def test_four_ways_to_write_it() -> None:
+    entries, rows = made(APART)
+    layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
+    text, page, tex = terminal(layout), markdown(layout), latex(layout)
+    assert "80.5 ± 0.9 [76.95]*" in text
+    assert "| **80.5 ± 0.9 [76.95]** |" in page
+    assert {line.count("|") for line in page.splitlines() if line.startswith("|")} == {7}
+    assert r"\textbf{80.5 $\pm$ 0.9 [76.95]}" in tex
+    assert "%" not in tex.replace(r"\%", "")
+    lines = list(csv.DictReader(io.StringIO(cells_csv(cells(entries, rows)))))
+    first = next(line for line in lines if line["name"] == "ours" and line["dataset"] == "cora")
+    assert float(first["mean"]) == pytest.approx(80.5)
+    assert float(first["high"]) - float(first["low"]) == pytest.approx(2 * half_width([80, 81, 80, 81]), rel=1e-4)
+    assert first["seeds"] == "4"
+
+
+def test_figures_are_drawn_and_told_apart_without_colour(tmp_path: Path) -> None:
+    entries, rows = made(APART)
+    path = tmp_path / "curves.svg"
+    assert draw(suite(TEXT).figures[0], entries, rows, path)
+    assert [item.name for item in tmp_path.iterdir()] == ["curves.svg"]
+    words = "".join(ElementTree.parse(path).getroot().itertext())
+    assert "cora" in words
+    assert "free" in words
+    looks = [(style["marker"], style["ls"]) for style in _styles([(str(i),) for i in range(24)]).values()]
+    assert len(set(looks)) == 24
+    assert not draw(suite(TEXT).figures[0], entries, {}, tmp_path / "none.svg")
