@@ -236,7 +236,7 @@ def _distance(stage: Stage, one: Array, two: Array) -> tuple[float, str | None]:
         return dpsgd.term_distance(stage, one, two, TOLERANCE)
     if local_stages.is_local(stage) and not _sees_one_record(stage, one, two):
         return np.inf, f"a report of stage {stage.name!r} moved with another node's record"
-    ratio = METRICS[stage.metric](one, two) / stage.sensitivity
+    ratio = METRICS[stage.metric](_dense(one), _dense(two)) / stage.sensitivity
     if ratio > 1 + TOLERANCE:
         return ratio, f"stage {stage.name!r} moved by {ratio:.6g} times its declared sensitivity"
     return ratio, None

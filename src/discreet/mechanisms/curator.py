@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import dpsgd, gaussian, local_stages, objective
+from discreet.mechanisms import dpsgd, gaussian, local_stages, objective, topk
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.privacy import events
@@ -26,6 +26,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "gaussian": gaussian.release,
     "objective": objective.release,
     **dict.fromkeys((*local_stages.FEATURES, local_stages.LABELS), local_stages.release),
+    topk.GUMBEL: topk.release_gumbel,
+    topk.GAUSSIAN: topk.release_gaussian,
 }
 
 
@@ -70,7 +72,10 @@ class Curator:
         self._public_state = public_state
 
     def measure(self, name: str, value: Array) -> Array:
-        """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says."""
+        """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says.
+
+        A selection of the largest entries may be asked of a sparse matrix.
+        """
         stage, run = self._admit(name)
         if stage.mechanism not in MECHANISMS:
             raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not measured")

@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from dp_accounting.rdp import rdp_privacy_accountant as rdp
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.gaussian import gaussian_epsilon
+from discreet.privacy.node_sampling import amplified, split_sampling
 
 FloatArray = npt.NDArray[np.float64]
 PLD_INTERVAL = 1e-4
@@ -43,6 +44,7 @@ RDP_ORDERS: FloatArray = np.unique(
 
 PldBuilder = Callable[[Any, int], pld.PrivacyLossDistribution]
 RdpBuilder = Callable[[Any], FloatArray]
+Account = Callable[[DpEvent, float], float | None]
 
 
 def spend(event: DpEvent, delta: float) -> dict[str, float]:
@@ -73,9 +75,28 @@ def epsilon_of(event: DpEvent, delta: float) -> float:
     return min(bounds.values())
 
 
+# -------------------------------------------------------------------- sampling first
+
+
+def _after_sampling(account: Account) -> Account:
+    """The accountant for compositions that may start with a Poisson sample of the nodes."""
+
+    def with_sampling(event: DpEvent, delta: float) -> float | None:
+        probability, rest = split_sampling(event)
+        if probability == 1:
+            return account(rest, delta)
+        if delta >= probability:
+            return 0.0  # with probability 1 − q nothing of the unit was read at all
+        found = account(rest, delta / probability)
+        return None if found is None else amplified(found, probability)
+
+    return wraps(account)(with_sampling)
+
+
 # -------------------------------------------------------------------- exact
 
 
+@_after_sampling
 def exact_epsilon(event: DpEvent, delta: float) -> float | None:
     """Closed form where every leaf is a Gaussian: k of them compose to one with μ² = Σ 1/σ²."""
     mu_squared = 0.0
@@ -107,6 +128,7 @@ def basic_epsilon(event: DpEvent, delta: float) -> float | None:
 # -------------------------------------------------------------------- privacy loss distributions
 
 
+@_after_sampling
 def pld_epsilon(event: DpEvent, delta: float) -> float | None:
     """Numerical composition of pessimistic privacy loss distributions."""
     total = pld.identity(value_discretization_interval=PLD_INTERVAL)
@@ -175,6 +197,7 @@ def _pld_knows(leaf: DpEvent) -> bool:
 # -------------------------------------------------------------------- Rényi
 
 
+@_after_sampling
 def rdp_epsilon(event: DpEvent, delta: float) -> float | None:
     """Rényi composition; the δ of black boxes is set aside before the conversion."""
     total = np.zeros_like(RDP_ORDERS)
@@ -262,7 +285,7 @@ def _is_free_of_noise(leaf: DpEvent) -> bool:
     return any(getattr(inner, name, 1) == 0 for name in ("noise_multiplier", "noise_parameter"))
 
 
-ACCOUNTANTS: dict[str, Callable[[DpEvent, float], float | None]] = {
+ACCOUNTANTS: dict[str, Account] = {
     "exact": exact_epsilon,
     "basic": basic_epsilon,
     "pld": pld_epsilon,

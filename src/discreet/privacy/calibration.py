@@ -21,6 +21,7 @@ from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_epsilon, pld_epsilon, rdp_epsilon
 from discreet.privacy.gaussian import gaussian_mu
+from discreet.privacy.node_sampling import before_sampling, split_sampling
 
 RELATIVE_TOLERANCE = 1e-3
 MOST_STEPS = 10**7
@@ -33,6 +34,9 @@ def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
     Guarantee: ``epsilon_of(scale_noise(unit, factor), delta) <= epsilon``, verified before returning.
     Exact (to rounding) where every event is Gaussian; otherwise at most 0.1 % above the least factor.
     """
+    probability, rest = split_sampling(unit)
+    if rest is not unit:
+        return _verified(unit, calibrate(rest, *before_sampling(epsilon, delta, probability)), epsilon, delta)
     if _exact_applies(unit, delta):
         return _verified(unit, _exact_factor(unit, epsilon, delta), epsilon, delta)
     if events.scale_noise(unit, 2.0) == unit:
@@ -156,9 +160,9 @@ def _search(unit: DpEvent, epsilon: float, delta: float) -> float:
 
 
 def _search_epsilon(event: DpEvent, delta: float) -> float:
-    """The tightest accountant that knows the event, alone: the others would only cost time."""
-    bound = pld_epsilon(event, delta)
-    return epsilon_of(event, delta) if bound is None else bound
+    """The certified ε where both accountants know the event, and whatever is known otherwise."""
+    bounds = [bound for bound in (pld_epsilon(event, delta), rdp_epsilon(event, delta)) if bound is not None]
+    return min(bounds) if bounds else epsilon_of(event, delta)
 
 
 def _guess(low: float, at_low: float, high: float, at_high: float, epsilon: float, turn: int) -> float:

@@ -13,6 +13,8 @@ from discreet.privacy import events
 from discreet.privacy.accountants import exact_epsilon, rdp_epsilon
 from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
+from discreet.privacy.node_sampling import SampledNodesDpEvent
+from discreet.privacy.top_k import OneShotTopKDpEvent
 
 
 def group_note(level: Level, event: DpEvent, delta: float) -> str | None:
@@ -31,8 +33,9 @@ def epsilon_of_two(event: DpEvent, delta: float) -> float:
     """An upper bound on ε when two units change at once, for every run of every event.
 
     Guarantee: two units together move a Gaussian query twice as far, change at most 2k terms of a sampled step
-    (each anywhere within the clip norm), and fail a bound of probability δ′ with at most 2δ′. Closed form for
-    Gaussians, Rényi otherwise: quick, and not the tightest.
+    (each anywhere within the clip norm), fail a bound of probability δ′ with at most 2δ′, and are not both missed
+    by a sample of nodes with probability 1 − (1 − q)². Closed form for Gaussians, Rényi otherwise: quick, and not
+    the tightest.
     """
     doubled = events.compose(events.repeat(_doubled(leaf), count) for leaf, count in events.leaves(event))
     exact = exact_epsilon(doubled, delta)
@@ -43,8 +46,10 @@ def epsilon_of_two(event: DpEvent, delta: float) -> float:
 
 
 def _doubled(leaf: Any) -> DpEvent:
-    if isinstance(leaf, events.GaussianDpEvent):
-        return events.GaussianDpEvent(leaf.noise_multiplier / 2)
+    if isinstance(leaf, events.GaussianDpEvent | events.LaplaceDpEvent | OneShotTopKDpEvent):
+        return attr.evolve(leaf, noise_multiplier=leaf.noise_multiplier / 2)
+    if isinstance(leaf, SampledNodesDpEvent):
+        return SampledNodesDpEvent(1 - (1 - leaf.sampling_probability) ** 2)
     if isinstance(leaf, GroupSampledGaussianDpEvent):
         return attr.evolve(leaf, group_size=2 * leaf.group_size, change="replace")
     if isinstance(leaf, GroupFixedSampledGaussianDpEvent):

@@ -56,12 +56,14 @@ _SPARE = 1e-21
 """Batches that hold more of the unit's examples than a tail of this mass are charged as infinite loss."""
 
 
-def _check_multiplier(event: Any, field: Any, value: Any) -> None:
+def check_multiplier(event: Any, field: Any, value: Any) -> None:
+    """A validator of attrs: a finite number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value >= 0):
         raise PrivacyError(f"noise_multiplier must be a finite number of at least 0, not {value!r}")
 
 
-def _check_whole(event: Any, field: Any, value: Any) -> None:
+def check_whole(event: Any, field: Any, value: Any) -> None:
+    """A validator of attrs: a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PrivacyError(f"{field.name} must be a whole number of at least 1, not {value!r}")
 
@@ -83,9 +85,9 @@ class GroupSampledGaussianDpEvent(DpEvent):  # type: ignore[misc]
     ``noise_multiplier`` is σ/C: noise per coordinate over the clip norm of a *single* term, whatever k.
     """
 
-    noise_multiplier: float = attr.ib(validator=_check_multiplier)
+    noise_multiplier: float = attr.ib(validator=check_multiplier)
     sampling_probability: float = attr.ib(validator=_check_probability)
-    group_size: int = attr.ib(validator=_check_whole)
+    group_size: int = attr.ib(validator=check_whole)
     change: Change = attr.ib(default="null", validator=_check_change)
 
 
@@ -93,10 +95,10 @@ class GroupSampledGaussianDpEvent(DpEvent):  # type: ignore[misc]
 class GroupFixedSampledGaussianDpEvent(DpEvent):  # type: ignore[misc]
     """The same step on a batch of ``batch_size`` out of ``dataset_size`` (public) examples, without replacement."""
 
-    noise_multiplier: float = attr.ib(validator=_check_multiplier)
-    dataset_size: int = attr.ib(validator=_check_whole)
-    batch_size: int = attr.ib(validator=_check_whole)
-    group_size: int = attr.ib(validator=_check_whole)
+    noise_multiplier: float = attr.ib(validator=check_multiplier)
+    dataset_size: int = attr.ib(validator=check_whole)
+    batch_size: int = attr.ib(validator=check_whole)
+    group_size: int = attr.ib(validator=check_whole)
     change: Change = attr.ib(default="null", validator=_check_change)
 
     def __attrs_post_init__(self) -> None:
@@ -130,17 +132,17 @@ def _as_classical(event: GroupSampledGaussianDpEvent) -> DpEvent:
 
 def _pld_poisson_group(event: GroupSampledGaussianDpEvent, count: int) -> pld.PrivacyLossDistribution:
     forth, back, _ = dominating_pair(event)
-    if _hopeless(max(forth.mean_loss(), back.mean_loss()), count):
-        return _everything_lost()
+    if hopeless(max(forth.mean_loss(), back.mean_loss()), count):
+        return everything_lost()
     return _one_poisson_step(event, accountants.PLD_INTERVAL).self_compose(count)
 
 
-def _hopeless(mean_loss: float, count: int) -> bool:
+def hopeless(mean_loss: float, count: int) -> bool:
     """Whether the loss is in the hundreds at once or in the thousands in all: grids would not fit in memory."""
     return mean_loss > LARGEST_LOSS / 4 or mean_loss * count > _HOPELESS_LOSS
 
 
-def _everything_lost() -> pld.PrivacyLossDistribution:
+def everything_lost() -> pld.PrivacyLossDistribution:
     """ε = ∞: safe whatever the truth. A sliver stays finite, for dp_accounting cannot compose nothing."""
     sliver = np.array([1e-9])
     return pld.PrivacyLossDistribution(
@@ -209,8 +211,8 @@ def _revealed_curve(shifts: FloatArray, log_weights: FloatArray, multiplier: flo
 
 def _pld_fixed_group(event: GroupFixedSampledGaussianDpEvent, count: int) -> pld.PrivacyLossDistribution:
     shifts, log_weights = _shifts_of_fixed_batch(event)
-    if _hopeless(float(np.exp(log_weights) @ (shifts / event.noise_multiplier) ** 2 / 2), count):
-        return _everything_lost()
+    if hopeless(float(np.exp(log_weights) @ (shifts / event.noise_multiplier) ** 2 / 2), count):
+        return everything_lost()
     return _one_fixed_step(event, accountants.PLD_INTERVAL).self_compose(count)
 
 

@@ -61,12 +61,13 @@ class Stage:
 
     @property
     def noise_std(self) -> float:
-        """Standard deviation (scale, for Laplace) of the noise on each entry; 0 without privacy."""
+        """Standard deviation (scale, for Laplace and Gumbel) of the noise on each entry; 0 without privacy."""
         if isinstance(self.event, events.NonPrivateDpEvent):
             return 0.0
         if "noise_std" in self.parameters:
             return float(self.parameters["noise_std"])
-        inner = self.event.event if isinstance(self.event, events.PoissonSampledDpEvent) else self.event
+        first = next((leaf for leaf, _ in events.leaves(self.event)), self.event)
+        inner = first.event if isinstance(first, events.PoissonSampledDpEvent) else first
         return float(getattr(inner, "noise_multiplier", math.nan)) * self.sensitivity
 
     def scaled(self, factor: float) -> Stage:

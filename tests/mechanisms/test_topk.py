@@ -1,0 +1,189 @@
+"""Noisy selection: bounds of clipped rows, the law of what is picked, and noise that follows the event."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import chisquare, ks_2samp
+
+from discreet.errors import ParameterError, PlanViolationError
+from discreet.mechanisms import topk
+from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.topk import clip_entries, clip_norms, top_k_stage
+from discreet.privacy import events
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import NodeLevel
+from discreet.privacy.plan import make_plan
+from discreet.privacy.top_k import OneShotTopKDpEvent
+from tests.privacy.test_top_k import top_k_law
+
+
+def stage_of(selection="em0", rows=1, candidates=6, picks=2, clip=1.0, cost=1.0):
+    return top_k_stage("rows", "rows", selection, rows=rows, candidates=candidates, picks=picks, clip=clip, cost=cost)
+
+
+# -------------------------------------------------------------------- sensitivities
+
+
+def pagerank_of(edges, n, source):
+    from discreet.ops.ppr import appr_rows
+
+    both = np.array([*edges, *[(v, u) for u, v in edges]]).reshape(-1, 2)
+    graph = sp.csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
+    return appr_rows(graph, [source], alpha=0.05, rho=1e-9)
+
+
+def test_two_pagerank_rows_are_sqrt_two_clip_norms_apart(record_property):
+    """The path source–hub–crowd: with the hub's edges the row lies on the crowd, without on the source alone."""
+    n = 40
+    edges = [(0, 1), *((1, other) for other in range(2, n))]
+    with_hub, without = pagerank_of(edges, n, 0), pagerank_of([], n, 0)
+    clip = 0.01
+    apart = np.linalg.norm((clip_norms(with_hub, clip) - clip_norms(without, clip)).toarray())
+    one, two = pagerank_of([(0, 1)], 4, 0)[:, [1]], pagerank_of([(0, 2)], 4, 0)[:, [2]]
+    assert one.nnz == two.nnz == 1  # own entry left out, as the method does: disjoint candidates
+    exact = np.linalg.norm([clip_norms(one, clip).data[0], -clip_norms(two, clip).data[0]])
+    assert exact == pytest.approx(math.sqrt(2) * clip)
+    assert clip < apart <= math.sqrt(2) * clip * (1 + 1e-12)
+    record_property("gaussian rows", exact / (math.sqrt(2) * clip))
+
+
+def test_no_two_clipped_rows_are_further_apart(record_property):
+    """Random non-negative rows: never beyond √2·C in ℓ2 and C in ℓ∞; taking C for the ℓ2 distance would fail."""
+    rng = np.random.default_rng(0)
+    furthest = {"l2": 0.0, "linf": 0.0}
+    for _ in range(300):
+        one, two = (sp.csr_array(rng.pareto(1, (4, 9)) * (rng.random((4, 9)) < 0.3)) for _ in range(2))
+        l2 = np.linalg.norm((clip_norms(one, 0.1) - clip_norms(two, 0.1)).toarray(), axis=1) / 0.1
+        linf = np.abs((clip_entries(one, 0.1) - clip_entries(two, 0.1)).toarray()).max() / 0.1
+        furthest = {"l2": max(furthest["l2"], l2.max()), "linf": max(furthest["linf"], float(linf))}
+    assert 1.3 < furthest["l2"] <= math.sqrt(2) + 1e-12
+    assert furthest["linf"] == pytest.approx(1.0)
+    record_property("clip_norms", furthest["l2"] / math.sqrt(2))
+
+
+# -------------------------------------------------------------------- the law of the picks
+
+
+@pytest.mark.parametrize("stored", [6, 3, 0])
+def test_gumbel_picks_have_the_law_of_exponential_mechanisms(stored):
+    """Ordered pairs out of six candidates, with 6, 3 or no scores stored; the rest is drawn by order statistics."""
+    scores = np.zeros(6)
+    scores[:stored] = np.linspace(1.0, 0.2, 6)[:stored]
+    stage = replace(stage_of(rows=8_000), event=events.repeat(OneShotTopKDpEvent(0.7, 2), 8_000))
+    value = sp.csr_array(np.tile(scores, (8_000, 1)))
+    answer = topk.release_gumbel(value, stage, np.random.default_rng(1))
+    outcomes = list(itertools.permutations(range(6), 2))
+    counts = dict.fromkeys(outcomes, 0)
+    for pair in answer[:, :, 0].astype(int):
+        counts[tuple(pair)] += 1
+    expected = 8_000 * top_k_law(scores, 0.7, 2)
+    assert chisquare(list(counts.values()), expected).pvalue > 1e-4
+    assert (answer[:, :, 1] == 0.5).all()
+
+
+def test_gaussian_picks_have_the_law_of_dense_noise():
+    """Against noise on every entry, in which the two largest are looked up."""
+    rows = 8_000
+    scores = np.array([0.6, 0.3] + [0.0] * 18)
+    stage = replace(stage_of("gm", rows=rows, candidates=20), event=events.GaussianDpEvent(0.5 / math.sqrt(2 * rows)))
+    assert stage.noise_std == pytest.approx(0.5)
+    answer = topk.release_gaussian(sp.csr_array(np.tile(scores, (rows, 1))), stage, np.random.default_rng(2))
+    dense = scores + 0.5 * np.random.default_rng(3).standard_normal((rows, 20))
+    best = np.argsort(-dense, axis=1)[:, :2]
+    for slot in range(2):
+        values = np.take_along_axis(dense, best, axis=1)[:, slot]
+        assert ks_2samp(answer[:, slot, 1], values).pvalue > 1e-4
+        seen, expected = (np.bincount(ids.astype(int), minlength=20) for ids in (answer[:, slot, 0], best[:, slot]))
+        assert abs(seen[0] - expected[0]) < 5 * math.sqrt(2 * expected[0])
+    assert (answer[:, 0, 0] != answer[:, 1, 0]).all()
+
+
+def test_laplace_values_are_of_the_true_scores():
+    rows, scores = 8_000, np.array([0.9, 0.4, 0.0])
+    event = topk.gumbel_event(0.05, 0.3, rows, 2)
+    stage = replace(stage_of("em1", rows=rows, candidates=3), event=event)
+    answer = topk.release_gumbel(sp.csr_array(np.tile(scores, (rows, 1))), stage, np.random.default_rng(4))
+    error = answer[:, :, 1] - scores[answer[:, :, 0].astype(int)]
+    assert np.abs(error).mean() == pytest.approx(0.3, rel=0.02)
+    assert abs(error.mean()) < 0.02
+
+
+def test_maxima_of_many_zeros_have_the_right_law():
+    rng = np.random.default_rng(5)
+    lazy = np.array([-np.log(-topk._log_uniform_maxima(500, 3, rng)) for _ in range(3000)])
+    dense = -np.sort(-rng.gumbel(size=(3000, 500)), axis=1)[:, :3]
+    for rank in range(3):
+        assert ks_2samp(lazy[:, rank], dense[:, rank]).pvalue > 1e-4
+    assert (np.diff(lazy, axis=1) < 0).all()
+
+
+@pytest.mark.parametrize(("stored", "count"), [((), 3), ((0, 5), 3), (tuple(range(9)), 1), (tuple(range(95)), 5)])
+def test_others_are_different_and_not_stored(stored, count):
+    rng = np.random.default_rng(6)
+    width = 10 if len(stored) < 20 else 100
+    seen = set()
+    for _ in range(200):
+        found = topk._others(np.array(stored, dtype=np.int64), width, count, rng)
+        assert len(set(found.tolist())) == count
+        assert not set(found.tolist()) & set(stored)
+        seen |= set(found.tolist())
+    assert seen == set(range(width)) - set(stored)
+
+
+# -------------------------------------------------------------------- the stage
+
+
+@pytest.mark.parametrize("selection", ["em0", "em1", "gm"])
+def test_the_plan_answers_through_the_curator(selection):
+    privacy = Privacy(NodeLevel(), 2.0, 1e-4)
+    plan = make_plan("test", privacy, 100, [stage_of(selection, rows=5, clip=0.1)], "weights")
+    assert 1.9 < plan.epsilon <= 2.0
+    curator = Curator(plan, NoiseSource(insecure_seed=0))
+    clip = clip_norms if selection == "gm" else clip_entries
+    value = clip(sp.csr_array(np.random.default_rng(0).random((5, 6))), 0.1)
+    answer = curator.measure("rows", value)
+    assert answer.shape == plan.stages[0].answer_shape == (5, 2, 2)
+    assert ((answer[:, :, 0] >= 0) & (answer[:, :, 0] < 6)).all()
+    curator.finish()
+    assert plan.stages[0].noise_std > 0
+    assert "rows" in str(plan)
+
+
+def test_the_two_costs_of_em1_and_the_one_of_em0_add_up_alike():
+    """Squared loss: MK/λ² for indices, as much for values; the stage's cost is their sum."""
+    (one, count), *_ = events.leaves(stage_of("em0", rows=7, picks=3, cost=0.5).event)
+    assert (count, one.picks) == (7, 3)
+    assert count * one.picks / one.noise_multiplier**2 == pytest.approx(0.5)
+    (index, rows), (value, values) = events.leaves(stage_of("em1", rows=7, picks=3, cost=0.5).event)
+    assert (rows, values) == (7, 21)
+    assert rows * 3 / index.noise_multiplier**2 + values / value.noise_multiplier**2 == pytest.approx(0.5)
+
+
+def test_without_privacy_the_largest_come_back():
+    stage = replace(stage_of("em1", rows=2, picks=2), event=events.NonPrivateDpEvent())
+    value = sp.csr_array(np.array([[0, 0.2, 0, 0.9, 0.5, 0], [0, 0, 0.3, 0, 0, 0]]))
+    answer = topk.release_gumbel(value, stage, np.random.default_rng(0))
+    assert answer[0].tolist() == [[3, 0.9], [4, 0.5]]
+    assert answer[1].tolist() == [[2, 0.3], [0, 0]]
+
+
+def test_values_beyond_the_clip_are_refused():
+    rng = np.random.default_rng(0)
+    for bad in (1.1, -0.1):
+        with pytest.raises(PlanViolationError, match="scores between 0 and 1"):
+            topk.release_gumbel(sp.csr_array(np.full((1, 6), bad)), stage_of(), rng)
+    with pytest.raises(PlanViolationError, match="norm at most 1"):
+        topk.release_gaussian(sp.csr_array(np.ones((1, 6))), stage_of("gm"), rng)
+
+
+@pytest.mark.parametrize("bad", [{"picks": 7}, {"picks": 0}, {"clip": 0.0}, {"clip": math.inf}])
+def test_bad_stages(bad):
+    with pytest.raises(ParameterError):
+        stage_of(**bad)
