@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import multiprocessing
+
 import numpy as np
 import pytest
 
 from discreet.errors import PlanViolationError
 from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.noise_ahead import NoiseAhead
+from discreet.mechanisms.noise_ahead import WORTH_A_THREAD, NoiseAhead
 
 
-def test_the_same_numbers_as_without_it():
-    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 5, 1000) as ahead:
+@pytest.mark.parametrize("size", [100, WORTH_A_THREAD])
+def test_the_same_numbers_as_without_it(size):
+    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 5, size) as ahead:
         found = [ahead.take().copy() for _ in range(5)]
     source = NoiseSource(insecure_seed=3)
     for run in range(5):
-        assert np.array_equal(found[run], source.stream("step", run).standard_normal(1000))
+        assert np.array_equal(found[run], source.stream("step", run).standard_normal(size))
 
 
 def test_a_buffer_stands_until_the_next_is_taken():
@@ -27,9 +30,10 @@ def test_a_buffer_stands_until_the_next_is_taken():
         assert np.array_equal(first, before)
 
 
-def test_no_more_runs_than_planned_and_no_stream_twice():
+@pytest.mark.parametrize("size", [4, WORTH_A_THREAD])
+def test_no_more_runs_than_planned_and_no_stream_twice(size):
     source = NoiseSource(insecure_seed=0)
-    with NoiseAhead(source, "step", 1, 4) as ahead:
+    with NoiseAhead(source, "step", 1, size) as ahead:
         ahead.take()
         with pytest.raises(PlanViolationError, match="1 runs, not more"):
             ahead.take()
@@ -37,10 +41,37 @@ def test_no_more_runs_than_planned_and_no_stream_twice():
         source.stream("step", 0)
 
 
-def test_what_the_thread_refuses_is_raised_here():
+@pytest.mark.parametrize("size", [4, WORTH_A_THREAD])
+def test_what_the_thread_refuses_is_raised_here(size):
     source = NoiseSource(insecure_seed=0)
     source.stream("step", 1)
-    with NoiseAhead(source, "step", 2, 4) as ahead:
+    with NoiseAhead(source, "step", 2, size) as ahead:
         ahead.take()
         with pytest.raises(PlanViolationError, match="already drawn"):
             ahead.take()
+
+
+def _take_in_child(ahead: NoiseAhead, out: object) -> None:
+    left = [buffer.copy() for buffer in ahead._buffers]
+    try:
+        ahead.take()
+    except PlanViolationError as error:
+        out.put((str(error), all(np.isnan(buffer).all() for buffer in left)))
+    else:
+        out.put(("taken", False))
+
+
+def test_what_was_drawn_ahead_does_not_cross_a_fork():
+    """One run lies ready in the parent; in the child it is wiped, and the parent still gets it."""
+    context = multiprocessing.get_context("fork")
+    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 2, 10_000) as ahead:
+        ahead._pending.result()
+        queue = context.Queue()
+        child = context.Process(target=_take_in_child, args=(ahead, queue))
+        child.start()
+        said, wiped = queue.get(timeout=30)
+        child.join()
+        assert "process" in said
+        assert wiped
+        expected = NoiseSource(insecure_seed=3).stream("step", 0).standard_normal(10_000)
+        assert np.array_equal(ahead.take(), expected)

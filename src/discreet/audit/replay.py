@@ -84,6 +84,7 @@ class RecordingCurator(Curator):
 
     def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
         self.batches.append(super()._batch(stage, run))
+        self.faults.extend(batch_faults(stage, self.batches[-1]))
         return self.batches[-1]
 
     def _draw_key(self, name: str, run: int) -> bytes:
@@ -136,6 +137,15 @@ class ReplayingCurator(RecordingCurator):
         return self.keys[-1]
 
 
+def batch_faults(stage: Stage, batch: npt.NDArray[np.int64]) -> list[str]:
+    """What no batch may be, however it was drawn: an example twice, or one that does not exist."""
+    if len(np.unique(batch)) < len(batch):
+        return [f"a batch of stage {stage.name!r} holds an example twice"]
+    if len(batch) and not 0 <= batch.min() <= batch.max() < int(stage.parameters["examples"]):
+        return [f"a batch of stage {stage.name!r} holds an example that does not exist"]
+    return []
+
+
 @dataclass
 class ReplayReport:
     """What the audit found. ``ratio`` is the largest change over declared sensitivity, by stage."""
@@ -174,15 +184,30 @@ def replay_pair(
     if plans[0] != plans[1]:
         report.violations.append("the two plans differ, so the plan depends on private data")
         return report
-    rng = np.random.default_rng(seed)
-    recorder = RecordingCurator(plans[0], NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
-    first._fit_with([graph], recorder)
-    player = ReplayingCurator(plans[1], NoiseSource(insecure_seed=seed + 1), recorder)
-    second._fit_with([neighbor], player)
+    recorder, player = replayed(first, second, graph, neighbor, plans[0], adversary=adversary, seed=seed)
     report.violations.extend([*recorder.faults, *player.faults])
     _compare_stages(plans[0], recorder.records, player.records, report)
     _compare_releases(first, second, graph, neighbor, report)
     return report
+
+
+def replayed(
+    first: NodeClassifier,
+    second: NodeClassifier,
+    graph: Graph,
+    neighbor: Graph,
+    plan: Plan,
+    *,
+    adversary: str = "own",
+    seed: int = 0,
+) -> tuple[RecordingCurator, ReplayingCurator]:
+    """Fit the first on the graph and the second on its neighbour with the same answers; what both curators saw."""
+    rng = np.random.default_rng(seed)
+    recorder = RecordingCurator(plan, NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
+    first._fit_with([graph], recorder)
+    player = ReplayingCurator(plan, NoiseSource(insecure_seed=seed + 1), recorder)
+    second._fit_with([neighbor], player)
+    return recorder, player
 
 
 def replay_audit(

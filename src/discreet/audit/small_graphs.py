@@ -8,10 +8,17 @@ from discreet.graph.graph import Graph
 
 
 def small_graph(
-    rng: np.random.Generator, *, directed: bool = False, num_features: int = 4, num_classes: int = 3
+    rng: np.random.Generator,
+    *,
+    directed: bool = False,
+    num_features: int = 4,
+    num_classes: int = 3,
+    num_nodes: int | None = None,
 ) -> Graph:
-    """A graph of 4 to 12 nodes: sparse or dense at random, a star, a double star, a path, or edgeless."""
-    n = int(rng.integers(4, 13))
+    """A graph of 4 to 12 nodes (or as many as given): sparse or dense at random, a star, a double star, a path, or
+    edgeless.
+    """
+    n = int(rng.integers(4, 13)) if num_nodes is None else num_nodes
     shape = ("sparse", "dense", "star", "double star", "path", "edgeless")[int(rng.integers(6))]
     source, target = _edges(shape, n, rng)
     if directed:

@@ -1,0 +1,135 @@
+"""Tests of what was added: does the noise of many trials follow its law, fresh and independent every time?
+
+The privacy bounds of ``audit.bounds`` assume nothing but see only gross faults. These tests take the plan at its
+word (this mechanism, this scale, independent draws) and see small ones. Each gives a probability: how often an
+honest library would look at least this odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binomtest, chi2, kstest, norm
+
+from discreet.audit.attacks import FloatArray, attack_on
+from discreet.audit.trials import Index, Trials
+from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent
+from discreet.privacy.plan import Plan, Stage
+
+_LARGEST_MATRIX = 80
+
+
+@dataclass(frozen=True)
+class NoiseCheck:
+    """One property of the noise, and how likely an honest library is to look at least as odd."""
+
+    name: str
+    stage: str
+    p_value: float
+    detail: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def noise_checks(plan: Plan, trials: Trials) -> list[NoiseCheck]:
+    """Every test of these trials' noise. Reject where a p-value is below alpha over their number (Bonferroni)."""
+    return [
+        repeats(trials.prints),
+        *(check for index, noise in trials.noise.items() for check in _law(plan.stage(index[0]), index, noise)),
+        *_dependence(plan, trials.noise),
+        *_batches(plan, trials.batches),
+    ]
+
+
+def repeats(prints: npt.NDArray[np.uint64]) -> NoiseCheck:
+    """Answers of continuous mechanisms never agree: 64-bit hashes of a million would with probability 3e-8."""
+    repeated = len(prints) - len(np.unique(prints))
+    detail = f"{repeated} of {len(prints)} answers occur twice"
+    return NoiseCheck("fresh noise", "all", 0.0 if repeated else 1.0, detail)
+
+
+# -------------------------------------------------------------------- one stage by itself
+
+
+def _law(stage: Stage, index: Index, noise: FloatArray) -> Iterator[NoiseCheck]:
+    attack = attack_on(stage)
+    if attack is None or attack.law is None:
+        return
+    name = f"{stage.name}, run {index[1]}" if stage.runs > 1 else stage.name
+    uniform = np.clip(attack.law(stage, noise.reshape(-1)), 1e-300, 1 - 1e-16)
+    yield NoiseCheck("law of noise", name, float(kstest(uniform, "uniform").pvalue), "Kolmogorov–Smirnov")
+    # Squared normal scores add up to a χ²: far sharper than Kolmogorov–Smirnov where only the scale is wrong.
+    scores = norm.ppf(uniform)
+    total, count = float((scores**2).sum()), scores.size
+    tail = 2 * min(chi2.cdf(total, count), chi2.sf(total, count))
+    yield NoiseCheck("scale of noise", name, float(tail), f"variance {total / count:.4f} of what is declared")
+
+
+# -------------------------------------------------------------------- stages, entries and trials together
+
+
+def _dependence(plan: Plan, noise: dict[Index, FloatArray]) -> Iterator[NoiseCheck]:
+    if not noise:
+        return
+    scores = np.hstack([_scores(plan.stage(index[0]), values) for index, values in noise.items()])
+    scores = scores[:, :_LARGEST_MATRIX] if scores.shape[1] > _LARGEST_MATRIX else scores
+    yield _worst_correlation("independent entries and stages", scores, scores, skip_own=True)
+    yield _worst_correlation("independent trials", scores[:-1], scores[1:], skip_own=False)
+
+
+def _scores(stage: Stage, noise: FloatArray) -> FloatArray:
+    attack = attack_on(stage)
+    assert attack is not None
+    if attack.law is None:
+        return np.empty((len(noise), 0))
+    uniform = np.clip(attack.law(stage, noise.reshape(-1)), 1e-12, 1 - 1e-12)
+    return np.asarray(norm.ppf(uniform).reshape(noise.shape))
+
+
+def _worst_correlation(name: str, one: FloatArray, two: FloatArray, *, skip_own: bool) -> NoiseCheck:
+    """The largest of all correlations between columns, by Fisher's transform, corrected for their number."""
+    runs, columns = one.shape
+    if runs < 30 or columns < 1 + skip_own:
+        return NoiseCheck(name, "all", 1.0, "too few to say")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        standard = [(side - side.mean(axis=0)) / side.std(axis=0) for side in (one, two)]
+    found = np.nan_to_num(np.abs(standard[0].T @ standard[1]) / runs, nan=1.0)
+    if skip_own:
+        found = found[np.triu_indices(columns, k=1)]
+    largest = float(np.clip(found.max(), 0.0, 1 - 1e-15))
+    tail = 2 * float(norm.sf(np.arctanh(largest) * np.sqrt(runs - 3))) * found.size
+    return NoiseCheck(name, "all", min(1.0, tail), f"largest correlation {largest:.4f} of {found.size}")
+
+
+# -------------------------------------------------------------------- batches
+
+
+def _batches(plan: Plan, batches: dict[Index, npt.NDArray[np.bool_]]) -> Iterator[NoiseCheck]:
+    for (name, run), masks in batches.items():
+        stage = plan.stage(name)
+        rate = stage.parameters["batch_size"] / stage.parameters["examples"]
+        if rate == 1:
+            yield NoiseCheck("whole batches", f"{name}, run {run}", float(masks.all()), "every example, every step")
+            continue
+        counts, worst = masks.sum(axis=0), 1.0
+        for count in counts:
+            worst = min(worst, float(binomtest(int(count), len(masks), rate).pvalue))
+        detail = f"rates {counts.min() / len(masks):.4f} to {counts.max() / len(masks):.4f}, declared {rate:.4f}"
+        yield NoiseCheck("rate of batches", f"{name}, run {run}", min(1.0, worst * len(counts)), detail)
+        if isinstance(stage.event, GroupFixedSampledGaussianDpEvent):
+            right = (masks.sum(axis=1) == stage.event.batch_size).all()
+            yield NoiseCheck("size of batches", f"{name}, run {run}", float(right), "the same size in every step")
+        else:
+            coins = masks.astype(np.float64)
+            yield _worst_correlation("independent coins", coins, coins, skip_own=True)
+    for before, after in pairwise(batches):
+        if before[0] == after[0] and not batches[before].all():
+            one, two = (batches[index].astype(np.float64) for index in (before, after))
+            yield _worst_correlation("fresh batches", one, two, skip_own=False)
