@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from discreet.bench.measures import run_measure
 from discreet.bench.suite import read_suite, suite_names
 from discreet.bench.tables import check_layout
 from discreet.bench.trials import LEVELS, Trial, expand, paper_only, select, unique
@@ -68,6 +69,7 @@ def test_a_misspelled_suite_is_refused_with_the_nearest_name(case: str, near: st
     [
         ('[[tables]]\ntitle = "x"\nrows = ["nam"]', "name"),
         ('[[tables]]\ntitle = "x"\nrows = ["level"]', "tell them apart by name"),
+        ('[[tables]]\ntitle = "x"\nmetric = "acuracy"', "accuracy"),
         ('[[figures]]\nname = "x"\ntitle = "x"\nx = "epsylon"', "epsilon"),
         ('[[figures]]\nname = "x"\ntitle = "x"\nx = "seed"', "no trial has a coordinate"),
     ],
@@ -111,3 +113,16 @@ def test_grids_and_seeds() -> None:
         select(entries, ["gpa"])
     with pytest.raises(ParameterError, match="phi"):
         select(entries, ["phi=0.6"])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("hop-over-scipy", {"nodes": 200, "degree": 4, "width": 2}),
+        ("step-over-plain", {"batch": 16, "hidden": 4}),
+    ],
+)
+def test_measurements_give_ratios(name: str, settings: dict[str, int]) -> None:
+    found = run_measure(Trial("", "", "", "none", math.inf, "auto", settings, 0, name), None)
+    assert found["ratio"] == pytest.approx(found["ours_ms"] / found["theirs_ms"])
+    assert found["ratio"] > 0

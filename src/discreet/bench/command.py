@@ -74,7 +74,7 @@ def bench(
         _list_cells(wanted, entries, as_json)
         return
     folder = out or Path(OUT) / wanted.name
-    outcome = _run(entries, folder, tables_only, jobs, timeout, retry_failed, strict, data_root, verbose)
+    outcome = _run(entries, folder, tables_only, jobs or wanted.jobs, timeout, retry_failed, strict, data_root, verbose)
     _warn_of_sources(entries, outcome.rows)
     everything = entries if only else [*entries, *printed]
     written = _write(wanted, everything, outcome, folder, figures)

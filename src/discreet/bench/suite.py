@@ -99,6 +99,7 @@ class Suite(_Strict):
     splits: dict[str, str] = Field(default_factory=dict)
     seeds: int = Field(default=10, ge=1)
     first_seed: int = Field(default=10, ge=0)
+    jobs: int | None = Field(default=None, ge=1)
     cases: list[Case] = Field(min_length=1)
     tables: list[Table] = Field(default_factory=list)
     figures: list[Figure] = Field(default_factory=list)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.bench.suite import SCORES, Figure, Suite, Table
+from discreet.bench.suite import COSTS, SCORES, Figure, Suite, Table
 from discreet.bench.summary import Cell, Row, cells
 from discreet.bench.trials import Entry
 from discreet.errors import ParameterError
 
 Key = tuple[Any, ...]
 HEADS = {"epsilon": "ε", "name": "method", "dataset": "data"}
-LOWER_IS_BETTER = ("seconds", "peak_rss_mb", "epsilon_spent")
+LOWER_IS_BETTER = (*COSTS, "ratio")
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,11 @@ def tables_of(suite: Suite) -> list[Table]:
 def check_layout(suite: Suite, entries: Sequence[Entry]) -> None:
     """Refuse a table or figure with an unknown coordinate, or with several settings in one place."""
     for table in tables_of(suite):
+        _check_metric(suite, f"table {table.title!r}", table)
         _check_keys(suite, f"table {table.title!r}", [*table.rows, *table.columns, *table.where], entries)
         _check_distinct(suite, f"table {table.title!r}", [*table.rows, *table.columns], chosen(entries, table))
     for figure in suite.figures:
+        _check_metric(suite, f"figure {figure.name!r}", figure)
         keys = [figure.x, *figure.line, *figure.panel]
         _check_keys(suite, f"figure {figure.name!r}", [*keys, *figure.where], entries)
         _check_distinct(suite, f"figure {figure.name!r}", keys, chosen(entries, figure))
@@ -312,6 +314,15 @@ def _tex(text: str) -> str:
 
 
 # -------------------------------------------------------------------- checks
+
+
+def _check_metric(suite: Suite, what: str, part: Table | Figure) -> None:
+    """Fits have known metrics; measurements have their own."""
+    known = [*SCORES, *COSTS]
+    if part.metric not in known and not any(case.measure for case in suite.cases):
+        near = difflib.get_close_matches(part.metric, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise ParameterError(f"suite {suite.name}, {what}: there is no metric {part.metric!r}: {hint}")
 
 
 def _check_keys(suite: Suite, what: str, keys: Iterable[str], entries: Sequence[Entry]) -> None:
