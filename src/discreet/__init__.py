@@ -27,6 +27,7 @@ _NAMES = {
     "GCONSSP": "discreet.methods.gcon_ssp",
     "Graph": "discreet.graph",
     "HopBayes": "discreet.methods.hop_bayes",
+    "LPGNN": "discreet.methods.lpgnn",
     "LocalLevel": "discreet.privacy.levels",
     "MLPClassifier": "discreet.methods.mlp",
     "NeighborLevel": "discreet.privacy.levels",

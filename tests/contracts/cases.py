@@ -28,10 +28,12 @@ SPECS = {
         "node:promised,max_degree=12,change=replace",
         "node:thinned,d_max=12,p=0.5,change=null",
     ),
-    "local": ("local",),
+    "local": ("local", "local:features", "local:labels"),
 }
 # Fields that decide how long a fit takes, where a method has them.
 QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "batch_size": 3}
+# What some methods demand and none may guess; small graphs have standard normal features.
+DEMANDED = {"feature_range": (-2.0, 2.0), "outside": "clip"}
 
 
 def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeClassifier:
@@ -41,7 +43,8 @@ def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeCl
     quick = {key: value for key, value in QUICK.items() if key in fields and "int" in str(fields[key])}
     level = parse_level(spec)
     privacy = Privacy(level, math.inf if spec == "none" else epsilon)
-    parameters = {**quick, "insecure_noise_seed": 7, **overrides}
+    demanded = {key: value for key, value in DEMANDED.items() if key in fields}
+    parameters = {**quick, **demanded, "insecure_noise_seed": 7, **overrides}
     return kind(privacy, **parameters)
 
 

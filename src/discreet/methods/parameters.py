@@ -77,6 +77,8 @@ def admits(estimator_class: type, key: str, value: Any) -> bool:
 
 
 def _from_text(text: str) -> Any:
+    if text in ("inf", "infinity"):
+        return float("inf")
     try:
         return json.loads(text)
     except json.JSONDecodeError:

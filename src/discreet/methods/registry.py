@@ -92,6 +92,13 @@ _OWN = (
         "weights+predictions",
         "class-to-class links and neighbour evidence, weighed by their noise",
     ),
+    MethodInfo(
+        "lpgnn",
+        "discreet.methods.lpgnn:LPGNN",
+        ("none", "local"),
+        "weights+predictions",
+        "a graph network on reports that every node makes of its own record (LPGNN)",
+    ),
 )
 
 

@@ -87,7 +87,7 @@ def _contents(estimator: NodeClassifier) -> dict[str, bytes]:
 
 def _config(estimator: NodeClassifier) -> dict[str, Any]:
     privacy = estimator._checked_privacy()
-    params = {key: value for key, value in estimator.get_params(deep=False).items() if key not in OBJECTS}
+    params = {key: _finite(value) for key, value in estimator.get_params(deep=False).items() if key not in OBJECTS}
     return {
         "format": FORMAT,
         "method": estimator.method,
@@ -106,13 +106,24 @@ def _rebuild(config: dict[str, Any]) -> NodeClassifier:
     given = config["privacy"]
     epsilon = float("inf") if given["epsilon"] == "infinite" else given["epsilon"]
     privacy = Privacy(parse_level(given["level"]), epsilon, given["delta"])
-    params = {key: tuple(value) if isinstance(value, list) else value for key, value in config["params"].items()}
+    params = {key: _read(value) for key, value in config["params"].items()}
     estimator = find_method(config["method"]).load()(privacy)
     estimator.set_params(**params)
     estimator.public_ = PublicFacts(**config["public"])
     estimator.extra_public_ = [PublicFacts(**facts) for facts in config["extra_public"]]
     estimator._prepare()
     return estimator
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity."""
+    return "infinite" if isinstance(value, float) and np.isinf(value) else value
+
+
+def _read(value: Any) -> Any:
+    if value == "infinite":
+        return float("inf")
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _json(content: Any) -> bytes:
