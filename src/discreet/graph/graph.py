@@ -40,7 +40,8 @@ class PublicFacts:
     """What every level takes as public, and the only thing a plan may look at.
 
     The number of edges is absent on purpose: it is private at every level but `local` and `none`.
-    Which node *ids* are in the training set is taken as public, the labels on them are not.
+    Which node *ids* are in the training and validation sets is taken as public, the labels on them are not.
+    ``num_val`` counts the validation ids that are not training ids too.
     """
 
     num_nodes: int
@@ -48,6 +49,7 @@ class PublicFacts:
     num_classes: int
     num_train: int
     directed: bool
+    num_val: int = 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,8 +244,10 @@ class Graph:
     @property
     def public(self) -> PublicFacts:
         """The facts that a plan may use."""
-        train = 0 if self.train_mask is None else int(self.train_mask.sum())
-        return PublicFacts(self.num_nodes, self.num_features, self.num_classes, train, self.directed)
+        none = np.zeros(self.num_nodes, dtype=np.bool_)
+        train, val = (none if mask is None else mask for mask in (self.train_mask, self.val_mask))
+        sizes = int(train.sum()), int((val & ~train).sum())
+        return PublicFacts(self.num_nodes, self.num_features, self.num_classes, sizes[0], self.directed, sizes[1])
 
     @cached_property
     def adjacency(self) -> sp.csr_array:

@@ -15,13 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
+from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
+from discreet.methods import hop_bayes_private as private
 from discreet.methods.base import Arrays
 from discreet.methods.combiner import build_combiner
+from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
 from discreet.methods.gap import Head, graph_key
+from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
@@ -31,12 +35,12 @@ from discreet.methods.training import Progress, train_on_features
 from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
 from discreet.ops.rows import damp_rows
 from discreet.ops.sparse import feature_tensor
-from discreet.privacy import events
-from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 
 FloatArray = npt.NDArray[np.float64]
-LINKS = "links between classes"
+IntArray = npt.NDArray[np.int64]
+Share = Annotated[float, Field(gt=0)]
 _TINY = 1e-9
 
 
@@ -57,36 +61,64 @@ class HopBayes(TrainedClassifier):
         evidence, starting from Bayes' rule; or ``bayes`` alone.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, where both are released.
+    receivers
+        At levels ``node`` and ``neighbor``, who gets evidence: ids outside the training set (``unlabelled``), whose
+        class is wanted, or ``all``. The fewer there are, the more each is told under the same noise.
+    steps, step_size, clip_norm
+        At those levels, the noisy steps of the node model over all training nodes: how many, their learning rate, and
+        the norm to which gradients are clipped. (``dropout``, ``epochs``, ``batch_size``, ``learning_rate``,
+        ``weight_decay``, ``correlation`` and ``links_share`` are for the other levels.)
+    split
+        At those levels, how the squared privacy loss is divided between node model and evidence; None: by public
+        facts. (The table and the weights of the combiner take 2 % each.)
 
-    Guarantee: features and labels are public at edge level, so the node model and what each node tells
-    depend on no edge. The table has sensitivity 1 and the evidence √2 (1 if directed), see ``ops.evidence``.
+    Guarantee, at ``none`` and ``edge``: features and labels are public, so the node model and what each node
+    tells depend on no edge. The table has sensitivity 1 and the evidence √2 (1 if directed), see ``ops.evidence``.
     The combiner reads released values and public labels only. ``own`` protects an edge {u, v} against
     everyone but u and v, all others together included: nothing is fitted on evidence without noise, and
     there is one round.
+
+    At ``node`` and ``neighbor``: node model and combiner are trained by noisy steps in which a node stands in its own
+    example alone; table and evidence have the bounds of ``ops.node_evidence``. Weights, table and cached evidence are
+    covered; a prediction reads its node's own features beside them, so all predictions but the unit's own are.
     """
 
     method: ClassVar[str] = "hop-bayes"
-    levels: ClassVar[tuple[str, ...]] = ("none", "edge")
+    levels: ClassVar[tuple[str, ...]] = ("none", "edge", "neighbor", "node")
 
     _: KW_ONLY
     predictions: Literal["all", "own"] = "all"
     correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
     combiner: Literal["trained", "bayes"] = "trained"
     links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    receivers: Literal["unlabelled", "all"] = "unlabelled"
+    steps: Annotated[int, Field(ge=1)] = 100
+    step_size: Annotated[float, Field(gt=0)] = 0.02
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    split: tuple[Share, Share] | None = None
 
     @property
     def covers(self) -> str:
-        """Everything with ``all``, each node's own prediction with ``own``."""
+        """Everything with ``all`` (where features are private: but the unit's own), own predictions with ``own``."""
+        if self._is_private():
+            return "weights+others-predictions"
         return "weights+predictions" if self.predictions == "all" else "own-prediction"
 
     # ---------------------------------------------------------------- plan
 
+    def _is_private(self) -> bool:
+        return is_private(self._checked_privacy().level)
+
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if isinstance(level, NodeLevel | NeighborLevel):
+            return private.private_stages(self, public, level)
         edge = level if isinstance(level, EdgeLevel) else EdgeLevel(directed=public[0].directed)
         share = self.links_share if self.predictions == "all" else 1.0
         classes = public[0].num_classes
         sensitivity, why = link_sensitivity(edge)
-        links = _gaussian(LINKS, "number of links from class to class", sensitivity, why, share, (classes, classes))
+        links = gaussian_stage(
+            LINKS, "number of links from class to class", sensitivity, why, share, (classes, classes)
+        )
         if self.predictions == "own":
             return [links]
         sensitivity, why = received_sensitivity(edge)
@@ -94,7 +126,7 @@ class HopBayes(TrainedClassifier):
         return [
             links,
             *(
-                _gaussian(
+                gaussian_stage(
                     evidence_name(number),
                     "sum of what the neighbours of each node tell",
                     sensitivity,
@@ -107,6 +139,8 @@ class HopBayes(TrainedClassifier):
         ]
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        if isinstance(level, NodeLevel | NeighborLevel):
+            return private.split_note(self, public, level), private.receivers_note(self)
         if self.predictions == "own" or isinstance(level, NoPrivacy):
             return ()
         return (
@@ -125,15 +159,20 @@ class HopBayes(TrainedClassifier):
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
         graph = graphs[0]
-        self.network_ = self._watched["network"] = self._build()
+        self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
+        self.caches_: list[FloatArray] = []
+        self.receivers_: list[IntArray] = []
+        self.keys_ = self._distinct_keys(graphs)
+        self.noise_std_ = 0.0
+        if self._is_private():
+            self.weigher_ = self._watched["weigher"] = private.Weigher(self._generator)
+            private.learn_privately(self, graphs, curator, progress)
+            return
         train_on_features(self.network_, graph, self._options(), self._generator, progress=progress)
         self.temperature_ = self._fit_temperature(graph)
         noisy = curator.measure(LINKS, link_counts(graph, self._told(graph)))
         noise_std = curator.plan.stage(LINKS).noise_std
         self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed)
-        self.caches_: list[FloatArray] = []
-        self.keys_: list[bytes] = []
-        self.noise_std_ = 0.0
         if self.predictions == "all":
             self._measure_evidence(graphs, curator)
         if self._is_combined():
@@ -144,12 +183,25 @@ class HopBayes(TrainedClassifier):
         for number, graph in enumerate(graphs):
             name = evidence_name(number)
             self.caches_.append(curator.measure(name, received(graph, self._told(graph))))
-            self.keys_.append(graph_key(graph))
             self.noise_std_ = curator.plan.stage(name).noise_std
 
-    def _build(self) -> MLP:
-        widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
-        return MLP(widths, self.activation, self.dropout, self._generator)
+    def _network(self, facts: PublicFacts, generator: torch.Generator) -> MLP:
+        widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
+        return MLP(widths, self.activation, 0.0 if self._is_private() else self.dropout, generator)
+
+    def _distinct_keys(self, graphs: Sequence[Graph]) -> list[bytes]:
+        """What tells the measured graphs apart; none where prediction reads edges."""
+        if self.predictions == "own":
+            return []
+        keys = [self._key(graph) for graph in graphs]
+        if len(set(keys)) < len(keys):
+            raise UnsupportedError(
+                "two of the graphs cannot be told apart by what is public of them: give them node ids that differ"
+            )
+        return keys
+
+    def _key(self, graph: Graph) -> bytes:
+        return public_key(graph) if self._is_private() else graph_key(graph)
 
     def _is_combined(self) -> bool:
         return self.predictions == "all" and self.combiner == "trained"
@@ -215,7 +267,7 @@ class HopBayes(TrainedClassifier):
     def _uncovered(self, graph: Graph, audience: str) -> str | None:
         if self.predictions == "own" or isinstance(self._checked_privacy().level, NoPrivacy):
             return super()._uncovered(graph, audience)
-        if graph_key(graph) in self.keys_:
+        if self._key(graph) in self.keys_:
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
@@ -223,6 +275,8 @@ class HopBayes(TrainedClassifier):
         )
 
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
+        if self._is_private():
+            return private.private_probabilities(self, graph)
         if self._is_combined():
             return self._combined_probabilities(graph)
         evidence = self._own_evidence(graph) if self.predictions == "own" else self._noisy_evidence(graph)
@@ -274,39 +328,45 @@ class HopBayes(TrainedClassifier):
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
-        numbers = np.array([self.temperature_, self.links_.mean_degree, self.noise_std_])
-        caches = {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
-        keys = {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
-        links = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
-        combiner = module_state("combiner", self.combiner_) if self._is_combined() else {}
-        return {**module_state("network", self.network_), **combiner, **links, **caches, **keys}
+        temperature = 1.0 if self._is_private() else self.temperature_
+        numbers = np.array([temperature, self.links_.mean_degree, self.noise_std_])
+        arrays = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
+        arrays |= {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
+        arrays |= {f"receivers.{number}": ids for number, ids in enumerate(self.receivers_)}
+        arrays |= {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
+        for name, module in self._modules().items():
+            arrays |= module_state(name, module)
+        return arrays
+
+    def _modules(self) -> dict[str, nn.Module]:
+        """What is trained, by name."""
+        modules: dict[str, nn.Module] = {"network": self.network_}
+        if self._is_private():
+            modules["weigher"] = self.weigher_
+        elif self._is_combined():
+            modules["combiner"] = self.combiner_
+        return modules
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
-        self.network_ = restore_module("network", self._build(), state)
-        if self._is_combined():
-            self.combiner_ = restore_module("combiner", self._build_combiner(), state)
+        self.network_ = self._network(self.public_, self._generator)
+        if self._is_private():
+            self.weigher_ = private.Weigher(self._generator)
+        elif self._is_combined():
+            self.combiner_ = self._build_combiner()
+        for name, module in self._modules().items():
+            restore_module(name, module, state)
         self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"])
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
         self.caches_ = [state[f"cache.{number}"] for number in released]
         self.keys_ = [state[f"key.{number}"].tobytes() for number in released]
+        self.receivers_ = [state[f"receivers.{number}"] for number in released] if self._is_private() else []
 
 
 _COMBINER_DROPOUT = 0.5
 _OWN_DROPOUT = 0.5
 # Share of the variance between a class's neighbours that Gaussian evidence should expect; measured, public.
 _WITHIN = 0.3
-
-
-def evidence_name(number: int) -> str:
-    """``evidence`` on the graph itself, ``extra graph 1 evidence`` on a further one."""
-    return "evidence" if number == 0 else f"extra graph {number} evidence"
-
-
-def _gaussian(name: str, query: str, sensitivity: float, why: str, share: float, shape: tuple[int, ...]) -> Stage:
-    """A stage that takes this share of the budget, in units of 1/σ²."""
-    event = events.GaussianDpEvent(share**-0.5)
-    return Stage(name, query, "gaussian", sensitivity, "l2", why, event, shape)
 
 
 def _centred(rows: Tensor) -> Tensor:

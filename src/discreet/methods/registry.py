@@ -88,7 +88,7 @@ _OWN = (
     MethodInfo(
         "hop-bayes",
         "discreet.methods.hop_bayes:HopBayes",
-        ("none", "edge"),
+        ("none", "edge", "neighbor", "node"),
         "weights+predictions",
         "class-to-class links and neighbour evidence, weighed by their noise",
     ),

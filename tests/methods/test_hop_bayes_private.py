@@ -1,0 +1,240 @@
+"""hop-bayes at node and k-neighbour level: tight replay, what is refused and covered, and what evidence is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import UncoveredReleaseError, UnsupportedError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
+from discreet.methods import hop_bayes_private
+from discreet.methods.dp_mlp import DPMLPClassifier
+from discreet.methods.evidence_model import class_likelihoods
+from discreet.methods.hop_bayes import HopBayes
+from discreet.methods.hop_bayes_private import NODE_MODEL, WEIGHTS, shares
+from discreet.methods.link_model import LinkModel
+from discreet.methods.release import load_release
+from discreet.privacy.budget import Privacy
+from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import NodeLevel
+from tests.ops.test_node_evidence import star, turning_row, turning_teller
+
+Record = Callable[[str, object], None]
+SPECS = [
+    "node:owned,max_degree=3,change=null",
+    "node:owned,max_degree=3,change=replace",
+    "node:promised,max_degree=12,change=null",
+    "node:promised,max_degree=12,change=replace",
+    "node:thinned,d_max=12,p=0.5,change=null",
+    "node:thinned,d_max=12,p=0.5,change=replace",
+    "neighbor:2",
+    "neighbor:2,max_degree=12,edges=promised",
+]
+every_spec = pytest.mark.parametrize("spec", SPECS)
+
+
+def model(spec: str, epsilon: float = 1.0, **parameters: object) -> HopBayes:
+    return HopBayes(Privacy(parse_level(spec), epsilon), **parameters)  # type: ignore[arg-type]
+
+
+def with_validation(rng: np.random.Generator) -> Graph:
+    """A small graph some of whose ids are for validation: the weights have examples."""
+    graph = small_graph(rng)
+    assert graph.test_mask is not None
+    test = np.flatnonzero(graph.test_mask)
+    return graph.with_masks(graph.train_mask, test[: len(test) // 2 + 1], test[len(test) // 2 + 1 :])
+
+
+def audit(spec: str, pairs: int = 24, **parameters: object) -> ReplayReport:
+    quick = {"hidden": 3, "steps": 1, "layers": 1, **parameters}
+    return replay_audit(model(spec, **quick), with_validation, pairs=pairs)
+
+
+@every_spec
+def test_replay(spec: str, record_property: Record) -> None:
+    report = audit(spec)
+    record_property("ratio", report.ratio)
+    assert report.passed, report.violations[:3]
+    assert {NODE_MODEL, "links between classes", "evidence", WEIGHTS} <= set(report.ratio)
+    if "owned" in spec or spec == "neighbor:2":
+        assert report.ratio["evidence"] >= 0.99
+
+
+def test_everyone_as_a_receiver() -> None:
+    report = audit("node:owned,max_degree=3,change=replace", receivers="all")
+    assert report.passed, report.violations[:3]
+
+
+def test_replay_is_tight_on_worst_pairs(record_property: Record) -> None:
+    """Where random small graphs do not reach the bound, graphs that were built for it do."""
+    replaced, owned = NodeLevel(240, edges="promised", change="replace"), NodeLevel(1000, change="replace")
+    null = NodeLevel(60, edges="promised")
+    found = {
+        "evidence, promised, null": (null, _hub_alone(60), "evidence"),
+        "evidence, promised, replace": (replaced, turning_row(replaced), "evidence"),
+        "links, promised, null": (null, _hub_alone(60), "links between classes"),
+        "links, owned, replace": (owned, turning_teller(200), "links between classes"),
+    }
+    for name, (level, pair, stage) in found.items():
+        everyone = np.ones(pair[0].num_nodes, dtype=bool)
+        one, two = (graph.with_masks(everyone, None, None) for graph in pair)
+        estimator = HopBayes(Privacy(level, 1.0), steps=1, hidden=3, layers=1, receivers="all")
+        report = replay_pair(estimator, one, two)
+        record_property(name, report.ratio[stage])
+        assert report.passed, report.violations[:3]
+        assert report.ratio[stage] >= 0.99
+
+
+def _hub_alone(degree: int) -> tuple[Graph, Graph]:
+    """Node 0 with D friends of its own class, all of whom hear in the table; then without."""
+    friends = 1 + 2 * np.arange(degree)
+    labels = np.zeros(2 * degree, dtype=np.int64)
+    one = star([0] * degree, friends.tolist(), labels, directed=False)
+    return one, one.with_edges([], []).with_labels(np.where(np.arange(2 * degree) == 0, -1, labels))
+
+
+# ------------------------------------------------------------------------ planted faults
+
+
+class ReadsCleanEvidence(HopBayes):
+    """The release holds what was measured before noise."""
+
+    def _learn(self, graphs: list[Graph], curator: object, progress: object) -> None:  # type: ignore[override]
+        super()._learn(graphs, curator, progress)  # type: ignore[arg-type]
+        level = self._checked_privacy().level
+        receivers = hop_bayes_private.receiver_mask(self, graphs[0])
+        entries = hop_bayes_private.entries_between(graphs[0], level, bytes(16), None, receivers)  # type: ignore[arg-type]
+        told = hop_bayes_private.told_labels(self, graphs[0])
+        self.caches_ = [hop_bayes_private.told_sums(entries, told, receivers, level)]  # type: ignore[arg-type]
+
+
+class FitsStrengthOnFeatures(HopBayes):
+    """A weight that reads what the node model says of everyone, without noise."""
+
+    def _learn(self, graphs: list[Graph], curator: object, progress: object) -> None:  # type: ignore[override]
+        super()._learn(graphs, curator, progress)  # type: ignore[arg-type]
+        self.noise_std_ += float(hop_bayes_private.own_view(self, graphs[0]).std())
+
+
+@pytest.mark.parametrize("kind", [ReadsCleanEvidence, FitsStrengthOnFeatures])
+def test_a_release_that_skips_the_curator_is_caught(kind: type[HopBayes]) -> None:
+    estimator = kind(Privacy(parse_level(SPECS[1]), 1.0), steps=1, hidden=3)
+    report = replay_audit(estimator, with_validation, pairs=12)
+    assert any("of the release differs" in violation for violation in report.violations)
+
+
+def test_a_division_that_is_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = hop_bayes_private.told_sums
+
+    def undivided(entries: Graph, told: np.ndarray, receivers: np.ndarray, level: object, clip: object) -> np.ndarray:
+        return right(entries, told, receivers, NodeLevel(12, edges="promised"))
+
+    monkeypatch.setattr(hop_bayes_private, "told_sums", undivided)
+    assert any("'evidence' moved" in violation for violation in audit(SPECS[0]).violations)
+
+
+# ------------------------------------------------------------------------ plan, coverage, release
+
+
+@pytest.mark.parametrize("spec", ["node", "neighbor:3,max_degree=5"])
+def test_own_predictions_are_refused_where_neighbours_are_private(spec: str) -> None:
+    with pytest.raises(UnsupportedError, match="predictions='all'"):
+        model(spec, predictions="own").plan(PublicFacts(100, 4, 3, 50, True))
+
+
+def test_the_plan_names_its_stages_and_prints_the_split() -> None:
+    plan = model("node:owned,max_degree=20", 4.0).plan(PublicFacts(1000, 20, 5, 700, True, 100))
+    assert [stage.name for stage in plan.stages] == [NODE_MODEL, "links between classes", "evidence", WEIGHTS]
+    assert plan.stage("evidence").shape == (300, 5)
+    assert plan.epsilon <= 4.0
+    assert "% evidence" in str(plan)
+    assert "outside the training set" in str(plan)
+
+
+def test_without_validation_ids_the_rule_stands_as_it_is() -> None:
+    plan = model("node").plan(PublicFacts(1000, 20, 5, 700, True))
+    assert plan.stages[-1].name == "evidence"
+    assert model("node", combiner="bayes").plan(PublicFacts(1000, 20, 5, 700, True, 100)).stages == plan.stages
+
+
+def test_the_split_follows_what_is_public() -> None:
+    facts = PublicFacts(10_000, 20, 5, 7000, True, 1000)
+
+    def evidence(degree: int, epsilon: float) -> float:
+        level = NodeLevel(degree)
+        found = shares(HopBayes(Privacy(level, epsilon)), facts, level)
+        assert sum(found.values()) == pytest.approx(1)
+        return found["evidence"]
+
+    assert evidence(100, 4) > evidence(10, 4) > evidence(10, 0.5)
+    given = shares(HopBayes(Privacy(NodeLevel(), 1.0), split=(1.0, 3.0)), facts, NodeLevel())
+    assert given["evidence"] == pytest.approx(3 * given[NODE_MODEL])
+
+
+def test_coverage_and_release(tmp_path: Path) -> None:
+    graph = split(csbm(num_nodes=200), "75/10/15", 0)
+    fitted = model("node", 8.0, steps=2).fit(graph)
+    assert fitted.covers == "weights+others-predictions"
+    fitted.save(str(tmp_path / "release"))
+    bare = graph.with_masks(None, None, None)
+    loaded = load_release(str(tmp_path / "release"))
+    assert np.array_equal(fitted.predict_proba(graph), loaded.predict_proba(bare))
+    with pytest.raises(UncoveredReleaseError, match="extra_graphs"):
+        fitted.predict(csbm(num_nodes=100))
+
+
+def test_extra_graphs_are_charged_and_told_apart() -> None:
+    graph, other = split(csbm(num_nodes=200), "75/10/15", 0), csbm(num_nodes=150)
+    fitted = model("node", 8.0, steps=2).fit(graph, extra_graphs=[other])
+    assert fitted.plan_.stage("extra graph 1 evidence").shape == (150, other.num_classes)
+    assert fitted.predict(other).shape == (150,)
+    with pytest.raises(UnsupportedError, match="told apart"):
+        model("node", 8.0, steps=2).fit(graph, extra_graphs=[graph])
+
+
+def test_training_ids_rest_on_their_features() -> None:
+    graph = split(csbm(num_nodes=200), "75/10/15", 0)
+    fitted = model("node", 8.0, steps=5, insecure_noise_seed=1).fit(graph)
+    before = fitted.predict_proba(graph)
+    fitted.caches_ = [rows + 100 * np.eye(rows.shape[1])[0] for rows in fitted.caches_]
+    same = (fitted.predict_proba(graph) == before).all(axis=1)
+    assert same[graph.mask("train")].all()
+    assert not same[graph.mask("test")].any()
+
+
+# ------------------------------------------------------------------------ what evidence is worth
+
+
+@pytest.mark.parametrize("phi", [0.8, -0.8])
+def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
+    graph = split(csbm(num_nodes=2000, phi=phi, average_degree=20), "75/10/15", 0)
+    level = parse_level("node:owned,max_degree=50")
+    alone = DPMLPClassifier(Privacy(level, 8.0), steps=100, learning_rate=0.02).fit(graph).score(graph)
+    assert model(level.spec, 8.0).fit(graph).score(graph) > alone + 0.08
+
+
+def test_useless_edges_do_no_harm() -> None:
+    graph = split(csbm(num_nodes=2000, phi=0.0, average_degree=20), "75/10/15", 0)
+    level = parse_level("node")
+    alone = DPMLPClassifier(Privacy(level, 8.0), steps=100, learning_rate=0.02).fit(graph).score(graph)
+    assert model(level.spec, 8.0).fit(graph).score(graph) > alone - 0.06
+
+
+def test_likelihoods_know_their_noise() -> None:
+    rng = np.random.default_rng(0)
+    links = LinkModel(np.array([[0.8, 0.2], [0.2, 0.8]]), np.array([0.5, 0.5]), 10.0)
+    noise = rng.normal(0, 5, (4000, 2))
+    assert np.abs(class_likelihoods(noise, 5.0, links)).max() < 1
+    signal = 10 * (links.given[[0] * 2000 + [1] * 2000] - 0.5)
+    found = class_likelihoods(signal + rng.normal(0, 1, (4000, 2)), 1.0, links)
+    assert (found[:2000, 0] > 0).mean() > 0.95
+    assert (found[2000:, 1] > 0).mean() > 0.95
+    independent = LinkModel(np.full((2, 2), 0.5), np.array([0.5, 0.5]), 10.0)
+    assert np.allclose(class_likelihoods(signal, 1.0, independent), 0)
