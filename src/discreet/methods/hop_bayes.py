@@ -153,6 +153,8 @@ class HopBayes(TrainedClassifier):
         labelled = public.num_train / public.num_nodes
         clarity = labelled + OPINION * (1 - labelled)
         noise = plan.stage(evidence_name(0)).noise_std if self.predictions == "all" else 0.0
+        if getattr(plan.privacy.level, "edges", None) == "owned":  # every sender divides by the root of its entries
+            noise *= max(1.0, degree * private.num_receivers(self, public) / public.num_nodes) ** 0.5
         return outlook_of(plan, clarity * separation(degree, noise))
 
     # ---------------------------------------------------------------- fit
