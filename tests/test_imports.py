@@ -20,7 +20,7 @@ ALLOWED = {
     "mechanisms": {"mechanisms", "privacy"},
     "ops": {"ops", "graph", "privacy"},
     "methods": {"methods", "ops", "mechanisms", "privacy", "graph"},
-    "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph"},
+    "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
     "local": {"mechanisms"},
     "bench": {"bench", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
     "doctor": {"graph", "privacy"},

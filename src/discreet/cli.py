@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.audit.command import audit
 from discreet.bench.command import bench
 from discreet.command_output import print_json, print_rows, progress_bars, report, say, training_result
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
+from discreet.methods.by_options import estimator_from_options, parse_delta
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -231,44 +233,6 @@ def verify(release: Release, as_json: Json = False) -> None:
 
 
 @app.command()
-def audit(
-    method: Method = "gap",
-    level: LevelSpec = "edge",
-    epsilon: Epsilon = 1.0,
-    pairs: Annotated[int, typer.Option(min=1, help="How many pairs of neighbouring graphs to try.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seeds the graphs and their neighbours.")] = 0,
-    settings: Setting = None,
-    as_json: Json = False,
-) -> None:
-    """Replay a method on small neighbouring graphs: does any stage move further than its plan says?
-
-    Exit code 1 on a violation. Replay sees sensitivities, not the scale of noise.
-    """
-    from functools import partial
-
-    from discreet.audit.replay import replay_audit
-    from discreet.audit.small_graphs import small_graph
-
-    estimator = _estimator(method, level, epsilon, "auto", settings, 0, "cpu", 1)
-    graphs = partial(small_graph, directed=level == "edge:directed")
-    with progress_bars() as progress:
-        found = replay_audit(estimator, graphs, pairs=pairs, seed=seed, progress=progress)
-    report(
-        {
-            "method": method,
-            "level": level,
-            "pairs": found.pairs,
-            "passed": found.passed,
-            "largest_ratio": found.ratio,
-            "violations": found.violations[:10],
-        },
-        as_json,
-    )
-    if not found.passed:
-        raise typer.Exit(1)
-
-
-@app.command()
 def doctor(data_root: Root = None, as_json: Json = False) -> None:
     """Report versions, devices, where data is looked for, and what is missing."""
     from discreet.doctor import examine
@@ -276,6 +240,7 @@ def doctor(data_root: Root = None, as_json: Json = False) -> None:
     report(examine(data_root), as_json)
 
 
+app.command()(audit)
 app.command()(bench)
 
 
@@ -294,14 +259,14 @@ def _choice(
 ) -> tuple[Level, Callable[[Graph], tuple[NodeClassifier, Recommendation | None]]]:
     """Check every option before any data is read; ``auto`` needs the graph's public facts to name a method."""
     if method != AUTO:
-        estimator = _estimator(method, level, epsilon, delta, settings, seed, device, threads)
+        estimator = estimator_from_options(method, level, epsilon, delta, settings, seed, device, threads)
         return estimator._checked_privacy().level, lambda graph: (estimator, None)
     from discreet.methods.compute import Compute
     from discreet.methods.recommend import Auto
     from discreet.privacy.budget import Privacy
     from discreet.privacy.level_specs import parse_level
 
-    auto = Auto.from_settings(Privacy(parse_level(level), epsilon, _delta(delta)), settings or ())
+    auto = Auto.from_settings(Privacy(parse_level(level), epsilon, parse_delta(delta)), settings or ())
     compute = Compute(device, threads)
     compute.prepare()
 
@@ -310,45 +275,6 @@ def _choice(
         return auto.estimator(found).set_params(random_state=seed, compute=compute), found
 
     return auto.privacy.level, choose
-
-
-def _estimator(
-    method: str,
-    level: str,
-    epsilon: float,
-    delta: str,
-    settings: list[str] | None,
-    seed: int,
-    device: str,
-    threads: int | None,
-) -> NodeClassifier:
-    """Check every option before any data is read, and put the estimator together."""
-    from discreet.methods.registry import find_method
-    from discreet.privacy.budget import Privacy
-    from discreet.privacy.level_specs import parse_level
-
-    info = find_method(method)
-    privacy = Privacy(parse_level(level), epsilon, _delta(delta))
-    from discreet.methods.compute import Compute
-    from discreet.methods.parameters import parse_settings
-
-    kind = info.load()
-    parameters: dict[str, Any] = {"random_state": seed, **parse_settings(kind, method, settings or ())}
-    compute = Compute(device, threads)
-    compute.prepare()
-    estimator = kind(privacy, compute=compute)
-    estimator.set_params(**parameters)
-    estimator._checked_privacy()
-    return estimator
-
-
-def _delta(text: str) -> Any:
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(f"--delta takes a number or auto, not {text!r}") from None
 
 
 def _load(data: str, root: Path | None, columns: list[str] | None, directed: bool | None) -> Graph:

@@ -132,21 +132,50 @@ def test_seed_and_settings_reach_the_method(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(out)["stages"][0]["shape"] == [2000, 5]
 
 
-def test_audit_replays_and_reports(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = ["audit", "--method", "gap", "--pairs", "20", *QUICK, "--json"]
-    code, out, _ = run(capsys, *arguments)
+def test_audit_replays_attacks_and_reports(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ["audit", "--method", "gap", "--pairs", "20", "--fits", "80", "--samples", "2000"]
+    code, out, _ = run(capsys, *arguments, "--json", "--out", "report.json")
     assert code == 0
     found = json.loads(out)
     assert found["passed"] is True
-    assert 0.99 < found["largest_ratio"]["hop 1"] <= 1
+    assert 0.99 < found["replay"]["largest_ratio"]["hop 1"] <= 1
+    assert found["statistics"]["curator"]["epsilon"] <= 1
+    assert found["statistics"]["pipeline"]["judged"] == 40
+    assert json.loads(Path("report.json").read_text())["digest"] == found["digest"]
+    assert "report.json" in refused(capsys, *arguments, "--out", "report.json")
 
     from discreet.methods import gap
 
     monkeypatch.setattr(gap, "edge_sensitivity", lambda aggregation, level: (1.0, "a planted fault"))
-    code, out, _ = run(capsys, *arguments)
+    code, out, _ = run(capsys, "audit", "--pairs", "20", "--fits", "0", "--samples", "0")
     assert code == 1
-    assert json.loads(out)["violations"]
+    assert "declared sensitivity" in out
+    assert "DOES NOT HOLD" in out
+
+
+def test_audit_of_a_release_is_attached_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "train", *QUICK, "--set", "hops=2", "--out", "release")[0] == 0
+    quick = ["--pairs", "5", "--fits", "80", "--samples", "500"]
+    code, out, _ = run(capsys, "audit", "release", *quick, "--attach", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["params"]["hops"] == 2
+    assert found["epsilon"] == 4
+    assert found["delta"] == pytest.approx(1e-5)  # of the 2000 nodes that it was trained on
+    code, out, _ = run(capsys, "verify", "release", "--json")
+    assert code == 0
+    assert json.loads(out)["checks"][-1]["check"] == "audit"
+    report = Path("release") / "audit.json"
+    report.write_text(report.read_text().replace("true", "false"))
+    assert run(capsys, "verify", "release")[0] == 1
+
+
+def test_audit_refuses_what_it_cannot_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert "none" in refused(capsys, "audit", "--level", "none", "--epsilon", "inf")
+    assert "release" in refused(capsys, "audit", "somewhere", "--method", "gap")
+    assert "somewhere" in refused(capsys, "audit", "somewhere")
+    assert "attach" in refused(capsys, "audit", "--attach")
+    assert "at least 80" in refused(capsys, "audit", "--fits", "3")
 
 
 def test_listings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,8 @@ from discreet.privacy.plan import Plan, Stage
 
 SCHEMA = 1
 CERTIFICATE = "certificate.json"
+AUDIT = "audit.json"
+AUDIT_SCHEMA = 1
 RELEASE_FILES = ("weights.safetensors", "config.json", "card.md")
 # Recomputing with the same library gives the same figure; this is for rounding between machines.
 _TOLERANCE = 1e-9
@@ -108,6 +110,7 @@ def verify(folder: str | Path) -> list[Check]:
         *_check_epsilon(certificate),
         _check_accounting(certificate),
         _check_noise(certificate),
+        *_check_audit(folder, certificate),
     ]
 
 
@@ -175,6 +178,27 @@ def _check_accounting(certificate: Mapping[str, Any]) -> Check:
 
 def _check_noise(certificate: Mapping[str, Any]) -> Check:
     return Check("noise", bool(certificate["noise"].get("for_release")), str(certificate["noise"].get("source")))
+
+
+def audit_digest(report: Mapping[str, Any]) -> str:
+    """Hash of an audit report's content, the digest itself left out."""
+    return digest(report)
+
+
+def _check_audit(folder: Path, certificate: Mapping[str, Any]) -> list[Check]:
+    """Where an audit report is attached: it is unchanged, of this very certificate, and it passed."""
+    if not (folder / AUDIT).exists():
+        return []
+    try:
+        found = json.loads((folder / AUDIT).read_text(encoding="utf-8"))
+        stated, about, passed = found["digest"], found["release"]["certificate"], found["passed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return [Check("audit", False, f"{AUDIT} is not an audit report")]
+    if stated != audit_digest(found):
+        return [Check("audit", False, "the audit report was changed after it was written")]
+    if about != certificate["digest"]:
+        return [Check("audit", False, "the audit report is about another release")]
+    return [Check("audit", bool(passed), "found nothing against the guarantee" if passed else "found a violation")]
 
 
 def _trust(kind: str) -> str:

@@ -1,0 +1,167 @@
+"""The whole audit: replay, then statistics, and a report that can be kept beside a certificate."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.audit.replay import ReplayReport, replay_audit
+from discreet.audit.small_graphs import small_graph
+from discreet.audit.statistical import ALPHA, StatisticalReport, audit_curator, audit_pipeline
+from discreet.audit.subjects import Subject
+from discreet.audit.worst_pairs import NODES, worst_pair
+from discreet.errors import OutputExistsError, ParameterError
+from discreet.graph.graph import Graph
+from discreet.methods.parameters import OBJECTS
+from discreet.privacy.certificate import AUDIT_SCHEMA, audit_digest
+
+Progress = Callable[[str, int, int], None]
+LEAST_RUNS = 80
+_MOST_ASKED = 2_000_000
+CAVEAT = (
+    "An audit falsifies; it does not prove. A bound on epsilon from below says what an attack achieved on small "
+    "graphs, not what the best attack could."
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: pairs for replay, whole fits a side, runs of the curator a side, and pairs to search."""
+
+    pairs: int = 100
+    fits: int = 200
+    samples: int = 20_000
+    tries: int = 60
+    workers: int = 0
+    alpha: float = ALPHA
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse an effort that can show nothing."""
+        for name in ("fits", "samples"):
+            if getattr(self, name) and getattr(self, name) < LEAST_RUNS:
+                raise ParameterError(f"{name} must be 0 (leave that part out) or at least {LEAST_RUNS}")
+        if not 0 < self.alpha < 0.5:
+            raise ParameterError(f"alpha must lie between 0 and 0.5, not {self.alpha}")
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What both halves found."""
+
+    subject: dict[str, Any]
+    replay: ReplayReport
+    statistical: StatisticalReport
+
+    @property
+    def violations(self) -> list[str]:
+        """What contradicts the guarantee, replay first."""
+        return [*_unlike(self.replay.violations), *self.statistical.violations]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing does."""
+        return not self.violations
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain values, with a digest of its own."""
+        content = {
+            "schema": AUDIT_SCHEMA,
+            **self.subject,
+            "passed": self.passed,
+            "violations": self.violations,
+            "replay": {"pairs": self.replay.pairs, "largest_ratio": self.replay.ratio},
+            "statistics": self.statistical.to_json(),
+            "caveat": CAVEAT,
+        }
+        return {**content, "digest": audit_digest(content)}
+
+    def rows(self) -> list[dict[str, str]]:
+        """The report as a table."""
+        found = self.statistical
+        ratios = ", ".join(f"{name} {value:.4g}" for name, value in self.replay.ratio.items()) or "no stage"
+        rows = [
+            _row("replay", f"{self.replay.pairs} pairs", f"largest change over declared: {ratios}", self.replay.passed)
+        ]
+        for name, bound in (("curator", found.curator), ("pipeline", found.pipeline)):
+            if bound is not None:
+                smooth = bound.epsilon_if_gaussian
+                also = "" if smooth is None else f"; {smooth:.3f} if Gaussian"
+                result = f"epsilon at least {bound.epsilon:.3f} of {found.epsilon:g}{also}"
+                rows.append(_row(name, f"{bound.judged} judged a side", result, bound.epsilon <= found.epsilon))
+        if found.checks:
+            worst = min(found.checks, key=lambda check: check.p_value)
+            result = f"least p-value {worst.p_value:.2g}: {worst.name}, {worst.stage}"
+            rows.append(_row("noise", f"{len(found.checks)} tests", result, not found.unlikely and not found.faults))
+        return rows
+
+
+def _row(part: str, effort: str, result: str, passed: bool) -> dict[str, str]:
+    return {"part": part, "effort": effort, "result": result, "": "ok" if passed else "VIOLATION"}
+
+
+def _unlike(sentences: list[str], most: int = 10) -> list[str]:
+    """Each sentence once, and not too many."""
+    return list(dict.fromkeys(sentences))[:most]
+
+
+def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None) -> AuditReport:
+    """Replay over many pairs; then the curator at its declared worst, and whole fits on the worst pair found."""
+    estimator = subject.fitted
+    privacy = estimator._checked_privacy()
+    graphs = partial(_graph, directed=privacy.level.spec == "edge:directed")
+    replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
+    pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress)
+    plan = subject.planned.plan(pair.graph.public)
+    found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
+    options: dict[str, Any] = {"alpha": effort.alpha, "workers": effort.workers, "progress": progress, "report": found}
+    asked = max(1, sum(stage.runs for stage in plan.stages))
+    if effort.samples:
+        audit_curator(plan, runs=max(LEAST_RUNS, min(effort.samples, _MOST_ASKED // asked)), **options)
+    if effort.fits:
+        audit_pipeline(estimator, pair, runs=effort.fits, **options)
+    return AuditReport(_subject(subject, plan.delta), replay, found)
+
+
+def _graph(rng: np.random.Generator, *, directed: bool) -> Graph:
+    """Graphs of three sizes, for every size is another plan, and some plans take seconds to calibrate."""
+    return small_graph(rng, directed=directed, num_nodes=int(rng.choice((5, NODES, 12))))
+
+
+def _subject(subject: Subject, delta: float) -> dict[str, Any]:
+    estimator = subject.planned
+    privacy = estimator._checked_privacy()
+    params = {key: value for key, value in estimator.get_params(deep=False).items() if key not in OBJECTS}
+    return {
+        "method": estimator.method,
+        "level": privacy.level.spec,
+        "epsilon": privacy.epsilon,
+        "delta": delta,
+        "params": params,
+        "release": subject.release,
+    }
+
+
+def write_report(report: AuditReport, path: Path) -> None:
+    """Write the report as JSON to a file that does not exist yet, whole or not at all."""
+    if path.exists():
+        raise OutputExistsError(f"{path} exists already: choose another file, or remove it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(report.to_json(), file, indent=2, ensure_ascii=False)
+            file.write("\n")
+        os.chmod(temporary, 0o644)
+        os.rename(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
