@@ -82,7 +82,7 @@ class PredictsFromEdges(GAP):
     """Prediction aggregates again, without noise and unpaid."""
 
     def _probabilities(self, graph: Graph) -> np.ndarray:
-        self.caches_ = [self._plain_hops(graph)]
+        self.caches_ = [self._plain_hops(graph) for _ in self.caches_]
         return super()._probabilities(graph)
 
 

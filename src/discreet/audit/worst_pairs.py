@@ -72,7 +72,7 @@ def _scored(estimator: NodeClassifier, graph: Graph, neighbor: Graph) -> WorstPa
         plan = estimator.plan(graph.public)
         if plan != estimator.plan(neighbor.public):
             return None
-        curators = replayed(clone(estimator), clone(estimator), graph, neighbor, plan)
+        curators = replayed(clone(estimator), clone(estimator), [graph], [neighbor], plan)
     except GraphError:
         return None
     return WorstPair(graph, neighbor, expected_loss(plan, *curators))

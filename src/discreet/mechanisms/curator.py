@@ -54,6 +54,7 @@ class Curator:
         self._pending = [(stage, run) for stage in plan.stages for run in range(stage.runs)]
         self._next = 0
         self._public_state: PublicState = dict
+        self._also_watched: dict[str, PublicState] = {}
         self._ahead: dict[str, NoiseAhead] = {}
         self.ledger: list[LedgerEntry] = []
 
@@ -70,6 +71,14 @@ class Curator:
     def watch(self, public_state: PublicState) -> None:
         """Tell auditors how to read the method's public state at a stage's entry; costs nothing here."""
         self._public_state = public_state
+
+    def watch_also(self, name: str, state: PublicState) -> None:
+        """Something more to watch, such as an optimiser that lives as long as one stage."""
+        self._also_watched[name] = state
+
+    def _watched_state(self) -> dict[str, Array]:
+        more = {f"{name}.{key}": value for name, read in self._also_watched.items() for key, value in read().items()}
+        return {**self._public_state(), **more}
 
     def measure(self, name: str, value: Array) -> Array:
         """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says.

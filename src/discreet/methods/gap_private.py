@@ -68,7 +68,7 @@ def private_stages(gap: GAP, public: Sequence[PublicFacts], level: BoundedLevel)
         *(
             _relative(stage, math.sqrt(hops / for_hops))
             for number, other in enumerate(public)
-            for stage in _hop_stages(gap, number, other, level)
+            for stage in _hop_stages(gap, number, other, level, _largest(public))
         ),
         _relative(last, math.sqrt(last.runs / for_head)),
     ]
@@ -80,12 +80,17 @@ def _relative(stage: Stage, multiplier: float) -> Stage:
     return stage.scaled(multiplier / stage.event.noise_multiplier)
 
 
-def _hop_stages(gap: GAP, number: int, facts: PublicFacts, level: BoundedLevel) -> list[Stage]:
+def _largest(public: Sequence[PublicFacts]) -> PublicFacts:
+    """The graph whose size decides δ, and with it how much of δ thinning may use."""
+    return max(public, key=lambda facts: facts.num_nodes)
+
+
+def _hop_stages(gap: GAP, number: int, facts: PublicFacts, level: BoundedLevel, largest: PublicFacts) -> list[Stage]:
     from discreet.methods.gap import stage_name
 
     stages = []
     for hop in range(1, gap._hops() + 1):
-        sensitivity, why, _ = hop_bound(gap, level, hop, facts)
+        sensitivity, why, _ = hop_bound(gap, level, hop, largest)
         stages.append(
             Stage(
                 name=stage_name(number, hop),
@@ -101,7 +106,7 @@ def _hop_stages(gap: GAP, number: int, facts: PublicFacts, level: BoundedLevel) 
     return stages
 
 
-def hop_bound(gap: GAP, level: BoundedLevel, hop: int, facts: PublicFacts) -> tuple[float, str, float | None]:
+def hop_bound(gap: GAP, level: BoundedLevel, hop: int, largest: PublicFacts) -> tuple[float, str, float | None]:
     """How far a hop moves over *all* rows, why, and the norm to which its rows are clipped (None: not at all).
 
     Guarantee. *owned*: entries into a node belong to its senders, so the unit's own row does not move, and
@@ -112,7 +117,7 @@ def hop_bound(gap: GAP, level: BoundedLevel, hop: int, facts: PublicFacts) -> tu
     """
     if gap.aggregation == "symmetric":
         raise UnsupportedError("symmetric aggregation reaches one hop further at node level: use sum or mean")
-    failure = failure_of(gap, level, facts)
+    failure = failure_of(gap, level, largest)
     base, why = hop_sensitivity(level, hop=hop, aggregation=gap.aggregation, failure=failure)
     if level.edges == "owned":
         return base, why, None
@@ -122,11 +127,11 @@ def hop_bound(gap: GAP, level: BoundedLevel, hop: int, facts: PublicFacts) -> tu
     return math.hypot(base, own), f"{why}; its own row is clipped to norm {clip:.4g}", clip
 
 
-def failure_of(gap: GAP, level: BoundedLevel, facts: PublicFacts) -> float | None:
-    """δ′, on the thinned basis."""
+def failure_of(gap: GAP, level: BoundedLevel, largest: PublicFacts) -> float | None:
+    """δ′ of one graph, on the thinned basis; δ itself comes from the largest of all graphs."""
     if level.edges != "thinned":
         return None
-    return FAILURE_SHARE * gap._checked_privacy().resolve_delta(facts.num_nodes)
+    return FAILURE_SHARE * gap._checked_privacy().resolve_delta(largest.num_nodes)
 
 
 def key_stage(failure: float) -> Stage:
@@ -145,7 +150,7 @@ def key_stage(failure: float) -> Stage:
 
 
 def _key_stage(gap: GAP, public: Sequence[PublicFacts], level: BoundedLevel) -> list[Stage]:
-    failures = [failure_of(gap, level, facts) for facts in public]
+    failures = [failure_of(gap, level, _largest(public)) for _ in public]
     return [key_stage(sum(failure for failure in failures if failure))] if level.edges == "thinned" else []
 
 
@@ -170,9 +175,9 @@ def learn_privately(gap: GAP, graphs: Sequence[Graph], curator: Curator, progres
     assert isinstance(level, NodeLevel | NeighborLevel)
     key = curator.key(KEY)
     _train_encoder(gap, graphs[0], curator, progress)
-    gap.caches_ = []
+    gap.caches_, largest = [], _largest([graph.public for graph in graphs])
     for number, graph in enumerate(graphs):
-        bounds = [hop_bound(gap, level, hop, graph.public)[2] for hop in range(1, gap._hops() + 1)]
+        bounds = [hop_bound(gap, level, hop, largest)[2] for hop in range(1, gap._hops() + 1)]
         clips = [clip for clip in bounds if clip is not None]
         gap.caches_.append(gap._noisy_hops(bound_degrees(graph, level, key), number, curator, clips))
     _train_head(gap, graphs[0], curator, progress)

@@ -77,7 +77,7 @@ class GCON(RestartClassifier):
         if isinstance(level, NoPrivacy):
             shape = (self._rows(facts), len(self._checked_steps()) * self._width(facts))
             return [plain_stage(STAGE, *words, psi, shape, self._loss(facts), self.ridge or DEFAULT_RIDGE, self.loss)]
-        event = self._event(facts)
+        event = self._event(max(public, key=lambda other: other.num_nodes))  # whose size decides delta
         query = self._query(facts, psi, event)
         return [objective_stage(STAGE, *words, query, self._ridge(query), event, self.loss)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,10 @@ class Adam:
         self._steps = 0
         self._first = [torch.zeros_like(p) for p in self._parameters]
         self._second = [torch.zeros_like(p) for p in self._parameters]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What it remembers of past gradients, for audits."""
+        return _arrays(first=self._first, second=self._second)
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
@@ -52,12 +57,20 @@ class SGD:
         self._momentum = momentum
         self._velocity = [torch.zeros_like(p) for p in self._parameters]
 
+    def state(self) -> dict[str, np.ndarray]:
+        """What it remembers of past gradients, for audits."""
+        return _arrays(velocity=self._velocity)
+
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
         """One update along the given gradients, one for each parameter."""
         for parameter, gradient, velocity in zip(self._parameters, gradients, self._velocity, strict=True):
             velocity.mul_(self._momentum).add_(gradient)
             parameter.add_(velocity, alpha=-learning_rate)
+
+
+def _arrays(**named: list[Tensor]) -> dict[str, np.ndarray]:
+    return {f"{name} {i}": part.cpu().numpy().copy() for name, parts in named.items() for i, part in enumerate(parts)}
 
 
 def cosine(step: int, steps: int) -> float:

@@ -200,6 +200,7 @@ def train_privately(
     micro_batch = (compute or Compute()).micro_batch
     query = GradientTerms(network, losses, options.rule(network), examples, micro_batch)
     optimizer = Adam(parameters) if options.optimizer == "adam" else SGD(parameters)
+    curator.watch_also(f"optimiser of {stage_name}", optimizer.state)
     average = _Average(parameters)
     network.train()
     with one_thread_if(int(stage.parameters["batch_size"]) <= SMALL_BATCH):

@@ -33,7 +33,7 @@ def save_release(estimator: NodeClassifier, folder: str | Path) -> Path:
     """Write the release of a fitted estimator to a folder that does not exist yet."""
     target = Path(folder)
     check_free(target)
-    files = _contents(estimator)
+    files = release_files(estimator)
     certificate = seal(estimator.certificate_, files)
     files[CERTIFICATE] = _json(certificate)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,8 @@ def load_release(folder: str | Path) -> NodeClassifier:
     return estimator
 
 
-def _contents(estimator: NodeClassifier) -> dict[str, bytes]:
+def release_files(estimator: NodeClassifier) -> dict[str, bytes]:
+    """The content of every file of the release but its certificate, by name."""
     state = {name: np.ascontiguousarray(array) for name, array in estimator._state().items()}
     return {
         "weights.safetensors": save_tensors(state),
