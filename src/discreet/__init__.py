@@ -18,6 +18,7 @@ from typing import Any
 _NAMES = {
     "Compute": "discreet.methods.compute",
     "Curator": "discreet.mechanisms.curator",
+    "DPDGC": "discreet.methods.dpdgc",
     "DPGNN": "discreet.methods.dp_gnn",
     "DPMLPClassifier": "discreet.methods.dp_mlp",
     "EdgeLevel": "discreet.privacy.levels",

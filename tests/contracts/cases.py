@@ -20,7 +20,7 @@ from discreet.privacy.level_specs import parse_level
 SPECS = {
     "none": ("none",),
     "edge": ("edge", "edge:directed"),
-    "neighbor": ("neighbor:2,max_degree=3", "neighbor:2,max_degree=12,edges=promised"),
+    "neighbor": ("neighbor:2,max_degree=3", "neighbor:2,max_degree=12,edges=promised", "neighbor:2"),
     "node": (
         "node:owned,max_degree=3,change=null",
         "node:owned,max_degree=3,change=replace",

@@ -174,7 +174,8 @@ def term_distance(stage: Stage, one: Array, two: Array, tolerance: float) -> tup
     """How near two sets of terms come to what the stage allows (1 is all of it), and what is wrong, or None.
 
     At most ``touched`` terms may differ, none may be longer than the clip norm, and under null, if as many as
-    ``touched`` differ, one of them must be zero on one side.
+    ``touched`` differ, one of them must be zero on one side. Where every step takes every example, their sum may
+    not move further than the sensitivity that the noise is made for.
     """
     clip, touched = float(stage.parameters["clip_norm"]), int(stage.parameters["touched"])
     longest = max(_longest(one), _longest(two)) / clip
@@ -186,7 +187,17 @@ def term_distance(stage: Stage, one: Array, two: Array, tolerance: float) -> tup
         return count / touched, f"stage {stage.name!r} changed {count} terms, but one unit touches at most {touched}"
     if count == touched and stage.parameters["change"] == "null" and not _one_is_zero(one[differs], two[differs]):
         return 1.0, f"stage {stage.name!r}: the own term of the unit must be zero on the side where it is null"
+    moved = _moved_in_all(stage, one, two)
+    if moved > 1 + tolerance:
+        return moved, f"stage {stage.name!r} moved by {moved:.6g} times its declared sensitivity"
     return count / touched, None
+
+
+def _moved_in_all(stage: Stage, one: Array, two: Array) -> float:
+    """How far the sum of all terms moved, over the declared sensitivity; 0 where batches are drawn."""
+    if stage.parameters["sampling"] != "all":
+        return 0.0
+    return float(np.linalg.norm((one - two).astype(np.float64).sum(axis=0))) / stage.sensitivity
 
 
 def _longest(terms: Array) -> float:

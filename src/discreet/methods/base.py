@@ -124,6 +124,7 @@ class NodeClassifier(BaseEstimator):
         level = privacy.level
         for facts in (public, *extra):
             level.check(facts.directed)
+            level.check_size(facts.num_nodes)
         drafts = self._stages((public, *extra), level)
         if not drafts and isinstance(level, NoPrivacy):
             drafts = [_exposed()]

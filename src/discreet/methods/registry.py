@@ -58,6 +58,13 @@ _OWN = (
         "noisy aggregation of encoded features, cached (GAP; paper 004)",
     ),
     MethodInfo(
+        "dpdgc",
+        "discreet.methods.dpdgc:DPDGC",
+        ("none", "edge", "neighbor", "node"),
+        "weights+predictions",
+        "features beside noisy, cached embeddings of adjacency rows (DPDGC; paper 004)",
+    ),
+    MethodInfo(
         "dp-mlp",
         "discreet.methods.dp_mlp:DPMLPClassifier",
         ("node", "neighbor"),

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), without cancellation in the tails."""
     if mu == 0:
-        return max(0.0, -math.expm1(epsilon))
+        return -math.expm1(epsilon) if epsilon < 0 else 0.0
     first = float(log_ndtr(mu / 2 - epsilon / mu))
     second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
     return math.exp(first) * -math.expm1(min(second - first, 0.0))

@@ -65,6 +65,9 @@ class Level(ABC):
     def check(self, graph_directed: bool) -> None:  # noqa: B027  (most levels take any graph)
         """Refuse a graph whose edges this level does not describe."""
 
+    def check_size(self, num_nodes: int) -> None:  # noqa: B027  (most levels take any graph)
+        """Refuse a graph that is too small for the level to mean anything."""
+
 
 @dataclass(frozen=True)
 class NoPrivacy(Level):
@@ -189,6 +192,14 @@ class NeighborLevel(Level):
     def view(self, graph: G) -> G:
         """On the owned basis every entry belongs to its source alone."""
         return graph.as_directed() if self.edges == "owned" else graph
+
+    def check_size(self, num_nodes: int) -> None:
+        """No node has more than n entries to toggle."""
+        if self.k > num_nodes:
+            raise PrivacyError(
+                f"level neighbor:{self.k} speaks of {self.k} edges of one node, but the graph has only {num_nodes} "
+                "nodes: give a smaller k, or use level node, which protects all edges of a node"
+            )
 
     def neighbor(self, graph: G, rng: np.random.Generator) -> G:
         """Replace one node's record and toggle up to k of its edges, within the degree bound."""
