@@ -38,6 +38,7 @@ _NAMES = {
     "Plan": "discreet.privacy.plan",
     "Privacy": "discreet.privacy.budget",
     "SAGE": "discreet.methods.sage",
+    "SimGAT": "discreet.methods.simgat",
     "Stage": "discreet.privacy.plan",
     "csbm": "discreet.graph",
     "find_method": "discreet.methods.registry",

@@ -106,6 +106,13 @@ _OWN = (
         "weights+predictions",
         "a graph network on reports that every node makes of its own record (LPGNN)",
     ),
+    MethodInfo(
+        "simgat",
+        "discreet.methods.simgat:SimGAT",
+        ("none", "local"),
+        "weights+predictions",
+        "lpgnn that averages reports over similar nodes too (SimGAT; paper 002)",
+    ),
 )
 
 

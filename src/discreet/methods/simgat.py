@@ -1,0 +1,177 @@
+"""``simgat``: ``lpgnn`` whose last denoising step is over similar nodes instead of neighbours (paper 002)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from discreet.errors import ParameterError
+from discreet.graph.graph import Graph
+from discreet.mechanisms.curator import Curator
+from discreet.methods.lpgnn import LPGNN, topology_key
+from discreet.methods.networks import module_state, restore_module
+from discreet.methods.noisy_labels import TrainingReports
+from discreet.methods.training import Progress
+from discreet.ops.denoising import kprop_operators
+from discreet.ops.similarity import WalkCounts, distance_for, spread_of, unit_rows, within
+from discreet.ops.sparse import SparseMatrix
+from discreet.ops.walks import Walker, embed, meetings
+
+Similarity = Literal["deepwalk", "node2vec", "grarep"]
+CANDIDATES = (5.0, 10.0, 20.0, 40.0)
+"""Numbers of similar nodes among which ``threshold="validated"`` chooses."""
+
+# Walk lengths and dimensions of the paper's appendix.
+_LENGTH = {"deepwalk": 40, "node2vec": 35, "grarep": 30}
+_DIMENSIONS = {"deepwalk": 68, "node2vec": 64}
+
+
+@dataclass(eq=False, repr=False)
+class SimGAT(LPGNN):
+    """KProp over edges, then an average over similar nodes, then a graph network; levels as :class:`LPGNN`.
+
+    Parameters
+    ----------
+    similarity
+        ``grarep`` (share of walks that end there), ``deepwalk`` (distance between embeddings of walks) or ``node2vec``
+        (cosine between embeddings of biased walks).
+    threshold
+        What counts as similar, in the paper's units: a share above it (``grarep``), a distance over the norm of all
+        distances below it (``deepwalk``), a cosine above it (``node2vec``). ``auto``: what gives ``similar`` nodes on
+        average. ``validated``: among thresholds for 5, 10, 20 and 40 nodes, the one whose network makes the reports of
+        validation nodes likeliest. Neither reads a label.
+    similar
+        How many similar nodes ``auto`` aims at.
+    max_similar
+        Where more nodes pass a threshold, the nearest so many are kept.
+    similarity_seed
+        Seed of the walks, apart from ``random_state``: the same graph has the same similar nodes.
+    x_steps
+        K′: KProp makes K′ − 1 hops, the average over similar nodes is the last.
+    walk_length, walks, dimensions, window, p, q
+        Of walks and embeddings; ``walk_length`` and ``dimensions`` default to the paper's.
+
+    Guarantee: that of :class:`LPGNN`. Similarity is computed from the public graph alone, and ``validated`` compares
+    networks by reports.
+    """
+
+    method: ClassVar[str] = "simgat"
+
+    _: KW_ONLY
+    similarity: Similarity = "deepwalk"
+    threshold: Annotated[float, Field(gt=0)] | Literal["auto", "validated"] = "auto"
+    similar: Annotated[float, Field(gt=0)] = 10.0
+    max_similar: Annotated[int, Field(ge=1)] = 1000
+    similarity_seed: int = 0
+    walk_length: Annotated[int, Field(ge=2)] | None = None
+    walks: Annotated[int, Field(ge=1)] = 10
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    window: Annotated[int, Field(ge=1)] = 5
+    p: Annotated[float, Field(gt=0)] = 0.5
+    q: Annotated[float, Field(gt=0)] = 3.0
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
+        self._check_threshold()
+        self._found: dict[bytes, SimilarNodes] = {}
+        self.similar_ = self.similar
+        super()._learn(graphs, curator, progress)
+        self._found = {}
+
+    def _check_threshold(self) -> None:
+        if not isinstance(self.threshold, str) and self.similarity != "deepwalk" and self.threshold >= 1:
+            raise ParameterError(
+                f"{self.method}: threshold of {self.similarity} lies between 0 and 1, not {self.threshold}"
+            )
+
+    def _train(self, graph: Graph, rows: Any, told: TrainingReports, progress: Progress | None) -> float:
+        if self.threshold != "validated" or len(told.val) == 0:
+            return super()._train(graph, rows, told, progress)
+        best = float("inf")
+        state: dict[str, Any] = {}
+        for candidate in CANDIDATES:
+            self.similar_ = candidate
+            found = super()._train(graph, rows, told, progress)
+            if found < best or not state:
+                best, chosen, state = found, candidate, module_state("network", self.network_)
+        self.similar_ = chosen
+        self.network_ = self._watched["network"] = restore_module("network", self._build(), state)
+        return best
+
+    def _operators(self, graph: Graph) -> list[SparseMatrix]:
+        device = str(self._device)
+        hops = kprop_operators(graph, max(self.x_steps - 1, 0), self.aggregation, device=device)
+        return [*hops, SparseMatrix(_means(self._similar_nodes(graph)), device)]
+
+    def _similar_nodes(self, graph: Graph) -> sp.csr_array:
+        key = topology_key(graph)
+        if not hasattr(self, "_found"):
+            self._found = {}
+        if key not in self._found:
+            self._found[key] = SimilarNodes(
+                graph,
+                self.similarity,
+                length=self.walk_length or _LENGTH[self.similarity],
+                walks=self.walks,
+                dimensions=self.dimensions or _DIMENSIONS.get(self.similarity, 0),
+                window=self.window,
+                p=self.p,
+                q=self.q,
+                seed=self.similarity_seed,
+            )
+        if isinstance(self.threshold, str):
+            return self._found[key].about(self.similar_, self.max_similar)
+        return self._found[key].beyond(self.threshold, self.max_similar)
+
+
+class SimilarNodes:
+    """One measure of similarity on one graph, for any threshold; what is slow is done once."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        kind: Similarity,
+        *,
+        length: int,
+        walks: int,
+        dimensions: int,
+        window: int,
+        p: float,
+        q: float,
+        seed: int,
+    ) -> None:
+        self._kind, self._seed = kind, seed
+        if kind == "grarep":
+            self._counts = WalkCounts(graph, length)
+            return
+        biased = {"p": p, "q": q} if kind == "node2vec" else {}
+        met = meetings(Walker(graph, **biased), graph.num_nodes, walks=walks, length=length, window=window, seed=seed)
+        self._points = unit_rows(embed(met, dimensions, seed))
+
+    def beyond(self, threshold: float, most: int) -> sp.csr_array:
+        """Similar nodes by a threshold in the paper's units."""
+        if self._kind == "grarep":
+            return self._counts.above(threshold)
+        if self._kind == "deepwalk":
+            return within(self._points, threshold * spread_of(self._points), most)
+        return within(self._points, float(np.sqrt(2 - 2 * threshold)), most)
+
+    def about(self, similar: float, most: int) -> sp.csr_array:
+        """So many similar nodes on average."""
+        if self._kind == "grarep":
+            return self._counts.above(self._counts.threshold_for(similar, self._seed))
+        return within(self._points, distance_for(self._points, similar, self._seed), most)
+
+
+def _means(similar: sp.csr_array) -> sp.csr_array:
+    """Each row as weights that sum to 1; a node without similar nodes keeps its own row."""
+    count = np.diff(similar.indptr)
+    alone = sp.diags_array((count == 0).astype(np.float32), format="csr")
+    weights = np.repeat(1 / np.maximum(count, 1), count).astype(np.float32)
+    return sp.csr_array(sp.csr_array((weights, similar.indices, similar.indptr), shape=similar.shape) + alone)
