@@ -23,6 +23,8 @@ from discreet.methods import dpdgc_private
 from discreet.methods.base import Arrays
 from discreet.methods.decoupled_networks import JointNetwork
 from discreet.methods.dpdgc_embedding import (
+    ROWS,
+    STEP,
     Released,
     embedding_stages,
     label_residuals,
@@ -33,12 +35,13 @@ from discreet.methods.dpdgc_plain import plain_rows
 from discreet.methods.gap import Head, graph_key
 from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
+from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel, NoPrivacy
-from discreet.privacy.plan import Stage
+from discreet.privacy.plan import Plan, Stage
 
 Embedding = Literal["step", "trained", "random"]
 Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -143,6 +146,15 @@ class DPDGC(TrainedClassifier):
         if isinstance(level, NodeLevel | NeighborLevel):
             return dpdgc_private.private_stages(self, public[0], level)
         return embedding_stages(self, public[0], level)
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """``step`` hears the labels of training neighbours; a narrow W tells little of who a neighbour is."""
+        if self._embedding() == "step":
+            heard = separation(degree, plan.stage(STEP).noise_std) * public.num_train / public.num_nodes
+        else:
+            known = min(1.0, self._width(public) / public.num_nodes) ** 0.5
+            heard = known * separation(degree, plan.stage(ROWS).noise_std / self.row_norm)
+        return outlook_of(plan, heard)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NoPrivacy):
