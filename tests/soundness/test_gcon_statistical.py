@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import beta, norm
 
+from discreet.audit.bounds import epsilon_lower_bound
 from discreet.graph.graph import Graph
 from discreet.mechanisms import gaussian, objective
 from discreet.mechanisms.losses import SoftMargin
 from discreet.mechanisms.objective import ObjectiveQuery
 from discreet.ops.restart import propagate, restart_sensitivity, transition
 from discreet.privacy import events
-from discreet.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from discreet.privacy.gaussian import gaussian_mu
 from discreet.privacy.plan import Stage
 
 EPSILON, DELTA, RUNS = 1.0, 1e-3, 4000
@@ -38,34 +38,10 @@ def rows_of(kind, alpha, steps):
     return [propagate(transition(g), features, alpha, steps) for g in graphs], side[:, None].astype(float)
 
 
-def lower_bound(statistic_0, statistic_1, delta, confidence=0.95):
-    """ε_LB: threshold and direction chosen on one half, judged on the other, Clopper–Pearson on both rates."""
-    best = 0.0
-    (a, a_test), (b, b_test) = (np.split(s, [len(s) // 2]) for s in (statistic_0, statistic_1))
-    for sign in (1, -1):
-        cuts = np.quantile(np.concatenate([sign * a, sign * b]), np.linspace(0.02, 0.98, 49))
-        for inside, outside, test_in, test_out in ((a, b, a_test, b_test), (b, a, b_test, a_test)):
-            scores = [_ratio((sign * inside > t).mean(), (sign * outside > t).mean(), delta) for t in cuts]
-            t = cuts[int(np.argmax(scores))]
-            n = len(test_in)
-            hits, alarms = int((sign * test_in > t).sum()), int((sign * test_out > t).sum())
-            low = beta.ppf((1 - confidence) / 8, hits, n - hits + 1) if hits else 0.0
-            high = beta.ppf(1 - (1 - confidence) / 8, alarms + 1, n - alarms) if alarms < n else 1.0
-            best = max(best, math.log((low - delta) / high) if low > delta else 0.0)
-    return best
-
-
-def _ratio(hit, alarm, delta):
-    # the small constant keeps empty tails, where nothing can be shown, from winning
-    return (hit - delta) / (alarm + 0.01)
-
-
-def gaussian_lower_bound(statistic_0, statistic_1, delta, confidence=0.95):
-    """ε_LB of a mechanism known to be Gaussian: μ from the two error rates at the midpoint, then ε at δ."""
-    cut = (statistic_0.mean() + statistic_1.mean()) / 2
-    rates = [int((statistic_0 > cut).sum()), int((statistic_1 <= cut).sum())]
-    upper = [beta.ppf(1 - (1 - confidence) / 2, r + 1, len(statistic_0) - r) for r in rates]
-    return gaussian_epsilon(max(0.0, norm.isf(upper[0]) + norm.isf(upper[1])), delta)
+def lower_bound(statistic_0, statistic_1, *, gaussian=False):
+    """ε that the best test of one number proves with 95 % confidence."""
+    found = epsilon_lower_bound({"x": statistic_0}, {"x": statistic_1}, DELTA, 0.05, gaussian=gaussian)
+    return found.epsilon_if_gaussian if gaussian else found.epsilon
 
 
 def gcon_audit(kind, alpha, steps, monkeypatch, rate_factor):
@@ -84,7 +60,7 @@ def gcon_audit(kind, alpha, steps, monkeypatch, rate_factor):
         value = np.hstack([rows, targets])
         thetas = np.array([objective.release(value, stage, rng) for _ in range(RUNS)])
         found.append(thetas[:, 0, 0])  # along x₁ − x₂, which is one-dimensional here
-    return lower_bound(*found, DELTA)
+    return lower_bound(*found)
 
 
 @pytest.mark.parametrize(("kind", "alpha", "steps"), [("two nodes", 0.05, [1]), ("double star", 0.3, [math.inf])])
@@ -125,7 +101,7 @@ def test_gcon_ssp_stays_below_epsilon_and_half_the_noise_is_caught(kind, alpha, 
             )
             for n, v in enumerate(values)
         ]
-        bounds.append(gaussian_lower_bound(*runs, DELTA))
+        bounds.append(lower_bound(*runs, gaussian=True))
     print(f"gcon-ssp, {kind}: lower bound {bounds[0]:.2f}, with half the noise {bounds[1]:.2f}, of epsilon {EPSILON}")
     assert bounds[0] <= EPSILON
     assert bounds[1] > EPSILON

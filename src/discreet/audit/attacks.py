@@ -9,9 +9,11 @@ Nothing here decides a verdict: a statistic may be as wrong as it likes, and can
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -84,7 +86,15 @@ def register_attack(mechanism: str, attack: Attack) -> None:
 
 def attack_on(stage: Stage) -> Attack | None:
     """The attack on a stage's mechanism, or None where none is known."""
+    _register_own()
     return _ATTACKS.get(stage.mechanism)
+
+
+@cache
+def _register_own() -> None:
+    """Attacks in files of their own register themselves when they are imported."""
+    for module in ("attacks_local", "attacks_selection"):
+        importlib.import_module(f"discreet.audit.{module}")
 
 
 # -------------------------------------------------------------------- Gaussian

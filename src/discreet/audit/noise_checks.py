@@ -60,7 +60,7 @@ def repeats(prints: npt.NDArray[np.uint64]) -> NoiseCheck:
 
 def _law(stage: Stage, index: Index, noise: FloatArray) -> Iterator[NoiseCheck]:
     attack = attack_on(stage)
-    if attack is None or attack.law is None:
+    if attack is None or attack.law is None or not noise.size:
         return
     name = f"{stage.name}, run {index[1]}" if stage.runs > 1 else stage.name
     uniform = np.clip(attack.law(stage, noise.reshape(-1)), 1e-300, 1 - 1e-16)

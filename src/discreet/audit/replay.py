@@ -80,8 +80,8 @@ class RecordingCurator(Curator):
         self._rng = rng
 
     def _answer(self, stage: Stage, run: int, value: Any) -> Array:
-        state, value = self._watched_state(), _dense(value)
-        honest = _dense(super()._answer(stage, run, value))
+        state, value = self._watched_state(), dense(value)
+        honest = dense(super()._answer(stage, run, value))
         answer = local_stages.in_alphabet(self._adversary(honest, self._rng), stage)
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(state)))
         return answer
@@ -120,7 +120,7 @@ class ReplayingCurator(RecordingCurator):
         self._recorded = recorded
 
     def _answer(self, stage: Stage, run: int, value: Any) -> Array:
-        return self._replay(stage, run, _dense(value))
+        return self._replay(stage, run, dense(value))
 
     def _answer_step(
         self, stage: Stage, run: int, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms
@@ -303,7 +303,7 @@ def _distance(stage: Stage, one: Array, two: Array) -> tuple[float, str | None]:
         return dpsgd.term_distance(stage, one, two, TOLERANCE)
     if local_stages.is_local(stage) and not _sees_one_record(stage, one, two):
         return np.inf, f"a report of stage {stage.name!r} moved with another node's record"
-    ratio = METRICS[stage.metric](_dense(one), _dense(two)) / stage.sensitivity
+    ratio = METRICS[stage.metric](dense(one), dense(two)) / stage.sensitivity
     if ratio > 1 + TOLERANCE:
         return ratio, f"stage {stage.name!r} moved by {ratio:.6g} times its declared sensitivity"
     return ratio, None
@@ -311,13 +311,11 @@ def _distance(stage: Stage, one: Array, two: Array) -> tuple[float, str | None]:
 
 def _sees_one_record(stage: Stage, one: Array, two: Array) -> bool:
     """With the same random numbers, no report but that of the changed record may move."""
-    first, second = (
-        _dense(MECHANISMS[stage.mechanism](value, stage, np.random.default_rng(0))) for value in (one, two)
-    )
+    first, second = (dense(MECHANISMS[stage.mechanism](value, stage, np.random.default_rng(0))) for value in (one, two))
     moved, changed = ((a != b).reshape(len(a), -1).any(axis=1) for a, b in ((first, second), (one, two)))
     return not (moved & ~changed).any()
 
 
-def _dense(value: Any) -> Array:
+def dense(value: Any) -> Array:
     """The graphs of an audit are small: sparse records and reports are compared as arrays."""
     return np.asarray(value if isinstance(value, np.ndarray) else value.toarray())

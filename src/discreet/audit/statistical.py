@@ -15,12 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from discreet.audit.attacks import Array, FloatArray, attack_on
 from discreet.audit.bounds import LowerBound, epsilon_lower_bound
+from discreet.audit.compare import differences
 from discreet.audit.noise_checks import NoiseCheck, noise_checks, repeats
 from discreet.audit.trials import CuratorTask, FitTask, Trials, run_trials
 from discreet.audit.worst_pairs import WorstPair
+from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
@@ -110,7 +113,7 @@ def audit_curator(
     report.curator = _bound(one, two, plan, alpha * _SHARES["curator"])
     report.faults.extend(sorted({*one.faults, *two.faults}))
     both = np.concatenate([one.prints, two.prints])
-    report.checks.extend([repeats(both), *noise_checks(plan, one)[1:]])
+    report.checks.extend([repeats(both), *noise_checks(plan, two)[1:]])
     return report
 
 
@@ -146,6 +149,7 @@ def audit_pipeline(
     plan = estimator.plan(pair.graph.public)
     report = StatisticalReport(plan.privacy.epsilon, plan.delta, alpha) if report is None else report
     graphs = (pair.graph, pair.neighbor)
+    report.faults.extend(_plain_fits(estimator, pair.graph, plan))
     one, two = run_trials(
         lambda side, n: FitTask(estimator, plan, graphs, side, n),
         runs,
@@ -157,6 +161,18 @@ def audit_pipeline(
     report.faults.extend(sorted({*one.faults, *two.faults}))
     report.checks.append(repeats(np.concatenate([one.prints, two.prints])))
     return report
+
+
+def _plain_fits(estimator: NodeClassifier, graph: Graph, plan: Plan) -> list[str]:
+    """``fit`` itself, as users call it, twice with one ``random_state``: nothing of the noise may come again."""
+    if not any((attack := attack_on(stage)) is not None and attack.continuous for stage in plan.stages):
+        return []
+    fitted = [clone(estimator).fit(graph) for _ in range(2)]
+    if not differences(*(one._state() for one in fitted)):
+        return ["two fits gave the same release: noise is not drawn afresh"]
+    if not fitted[0].certificate_["noise"]["for_release"]:
+        return ["the certificate says that noise was not drawn from entropy"]
+    return []
 
 
 # -------------------------------------------------------------------- statistics

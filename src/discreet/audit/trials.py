@@ -7,6 +7,7 @@ which are spawned, not forked, so that none inherits another's noise.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -18,12 +19,13 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from discreet.audit.attacks import Array, FloatArray, Seen, attack_on
-from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults
+from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense
 from discreet.graph.graph import Graph
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import IntArray
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
+from discreet.privacy.node_sampling import split_sampling
 from discreet.privacy.plan import Plan, Stage
 
 Index = tuple[str, int]
@@ -71,9 +73,15 @@ class CuratorTask:
 
     def run(self) -> Trials:
         """Put the inputs to fresh curators, again and again."""
-        chosen = {name: pair[self.side] for name, pair in self.inputs.items()}
-        seen = [_one_curator(self.plan, chosen) for _ in range(self.runs)]
-        return self._summary(seen)
+        sides = [{name: pair[side] for name, pair in self.inputs.items()} for side in (0, 1)]
+        rate, rng = node_rate(self.plan), np.random.default_rng()
+        # Where nodes are sampled first, a unit that loses its coin is absent, as it is on the second side.
+        won = rng.random(self.runs) < rate
+        seen = [_one_curator(self.plan, sides[self.side if here else 1]) for here in won]
+        found = self._summary(seen)
+        if rate < 1:
+            found.log_ratio = np.logaddexp(math.log(rate) + found.log_ratio, math.log1p(-rate))
+        return found
 
     def _summary(self, seen: list[_Watching]) -> Trials:
         faults = sorted({fault for trial in seen for fault in trial.faults})
@@ -96,6 +104,11 @@ class CuratorTask:
         return found
 
 
+def node_rate(plan: Plan) -> float:
+    """The probability with which a node takes part at all; 1 where none are sampled."""
+    return split_sampling(plan.event())[0]
+
+
 class _Watching(Curator):
     """The curator as it is, with its answers and batches remembered."""
 
@@ -111,7 +124,7 @@ class _Watching(Curator):
         attack = attack_on(stage)
         assert attack is not None
         before = len(self.drawn)
-        self.answers.append(attack.ask(self, stage, value))
+        self.answers.append(dense(attack.ask(self, stage, value)))
         self.prints.extend(_prints_of(stage, self.answers[-1]))
         if len(self.drawn) == before:
             self.drawn.append(None)
@@ -217,10 +230,16 @@ class FitTask:
             for stage, record in zip(stages, recorder.records, strict=True)
             for mark in _prints_of(stage, record.answer)
         ]
+        prints += [_print(np.frombuffer(key, dtype=np.uint8)) for key in recorder.keys]
         return self._ratio(recorder, *sides), self._released(first, here), prints, recorder.faults
 
     def _ratio(self, recorder: RecordingCurator, one: RecordingCurator, two: RecordingCurator) -> float:
-        """Log-likelihood ratio of the first graph against the second, over all stages whose mechanism is known."""
+        """Log-likelihood ratio of the first graph against the second, over all stages whose mechanism is known.
+
+        Where nodes are sampled first, replay would give away who was: then there is none.
+        """
+        if node_rate(self.plan) < 1:
+            return 0.0
         total, batches = 0.0, iter(recorder.batches)
         for record, first, second in zip(recorder.records, one.records, two.records, strict=True):
             stage = self.plan.stage(record.stage)

@@ -1,0 +1,104 @@
+"""Attacks on picks of the largest entries: scores that pull the picks apart as far as their clip allows."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import laplace, norm
+
+from discreet.audit.attacks import Array, Attack, FloatArray, Seen, register_attack
+from discreet.mechanisms import topk
+from discreet.privacy import events
+from discreet.privacy.plan import Stage
+from discreet.privacy.top_k import OneShotTopKDpEvent
+
+
+def _all_or_the_others(stage: Stage) -> tuple[Array, Array]:
+    """In every row the first K candidates at the clip bound and the others at zero, against the reverse."""
+    rows, candidates = stage.shape
+    first = np.arange(candidates) < int(stage.parameters["picks"])
+    one = np.tile(np.where(first, stage.sensitivity, 0.0), (rows, 1))
+    return one, stage.sensitivity - one
+
+
+def _two_candidates(stage: Stage) -> tuple[Array, Array]:
+    """In every row all of the norm on one candidate, against all of it on another."""
+    one, two = np.zeros(stage.shape), np.zeros(stage.shape)
+    one[:, 0] = two[:, -1] = float(stage.parameters["clip"])
+    return one, two
+
+
+def _split(stage: Stage, seen: Seen) -> tuple[np.ndarray, FloatArray]:
+    answers = seen.answers.reshape(len(seen.answers), stage.shape[0], -1, 2)
+    return answers[..., 0].astype(np.int64), answers[..., 1]
+
+
+# -------------------------------------------------------------------- Gumbel, with Laplace values
+
+
+def _scales(stage: Stage) -> tuple[float, float | None]:
+    leaves = {type(leaf): leaf for leaf, _ in events.leaves(stage.event)}
+    scale = leaves[OneShotTopKDpEvent].noise_multiplier * stage.sensitivity
+    values = leaves.get(events.LaplaceDpEvent)
+    return scale, None if values is None else values.noise_multiplier * stage.sensitivity
+
+
+def _gumbel_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatArray:
+    first, second = (_gumbel_log_likelihood(stage, seen, value.astype(np.float64)) for value in (one, two))
+    return first - second
+
+
+def _gumbel_log_likelihood(stage: Stage, seen: Seen, scores: FloatArray) -> FloatArray:
+    """The largest first of scores plus Gumbel noise: one pick after another by their exponentials (Plackett, Luce)."""
+    picked, values = _split(stage, seen)
+    scale, spread = _scales(stage)
+    total = np.zeros(len(picked))
+    for row, own in enumerate(scores):
+        left = np.tile(own / scale, (len(picked), 1))
+        for place in range(picked.shape[2]):
+            at = picked[:, row, place]
+            total += left[np.arange(len(left)), at] - logsumexp(left, axis=1)
+            left[np.arange(len(left)), at] = -np.inf
+            if spread is not None:
+                total += -np.abs(values[:, row, place] - own[at]) / spread
+    return total
+
+
+def _gumbel_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:
+    """What was added to the values of picks; indices alone have nothing added."""
+    picked, values = _split(stage, seen)
+    spread = _scales(stage)[1]
+    if spread is None:
+        return np.empty((len(picked), 0))
+    true = np.stack([row[picked[:, number]] for number, row in enumerate(value)], axis=1)
+    return np.asarray(((values - true) / spread).reshape(len(picked), -1))
+
+
+def _laplace(stage: Stage, noise: FloatArray) -> FloatArray:
+    return np.asarray(laplace.cdf(noise))
+
+
+# -------------------------------------------------------------------- Gaussian
+
+
+def _gaussian_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatArray:
+    first, second = (_gaussian_log_likelihood(stage, seen, value.astype(np.float64)) for value in (one, two))
+    return first - second
+
+
+def _gaussian_log_likelihood(stage: Stage, seen: Seen, scores: FloatArray) -> FloatArray:
+    """Picked entries have their noisy values; all others lie below the least of them."""
+    picked, values = _split(stage, seen)
+    total = np.zeros(len(picked))
+    trials = np.arange(len(picked))[:, None]
+    for row, own in enumerate(scores):
+        least = values[:, row].min(axis=1)
+        below = norm.logcdf((least[:, None] - own) / stage.noise_std)
+        below[trials, picked[:, row]] = 0.0
+        seen_values = norm.logpdf((values[:, row] - own[picked[:, row]]) / stage.noise_std)
+        total += below.sum(axis=1) + seen_values.sum(axis=1)
+    return total
+
+
+register_attack(topk.GUMBEL, Attack(_all_or_the_others, _gumbel_log_ratio, _gumbel_noise, _laplace, continuous=False))
+register_attack(topk.GAUSSIAN, Attack(_two_candidates, _gaussian_log_ratio))

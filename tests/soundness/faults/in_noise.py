@@ -1,0 +1,257 @@
+"""Faults of noise, batches and accounting, which no sensitivity shows: the curator's trials or whole fits must."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.mechanisms import curator, dpsgd, gaussian, local_stages, multi_bit, noise, objective
+from discreet.methods import base
+from discreet.privacy import events
+from discreet.privacy.plan import Stage
+from tests.soundness.faults.checks import Subject
+from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON
+from tests.soundness.faults.registry import fault
+
+POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
+STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 20),))
+
+# -------------------------------------------------------------------- scale and law
+
+
+def _gaussian(patch: pytest.MonkeyPatch, draw: Any) -> None:
+    """Gaussian stages with noise of another kind: ``draw(rng, stage, shape)``."""
+
+    def other(value: np.ndarray, stage: Stage, rng: np.random.Generator) -> np.ndarray:
+        return value + draw(rng, stage, value.shape)
+
+    patch.setitem(curator.MECHANISMS, "gaussian", other)
+
+
+@fault("a fifth of the noise", "curator", GAP_EDGE, "curator: epsilon is at least")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: stage.noise_std / 5 * rng.standard_normal(shape))
+
+
+@fault("noise without its sensitivity", "curator", GAP_EDGE, "scale of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: stage.noise_std / stage.sensitivity * rng.standard_normal(shape))
+
+
+@fault("a standard deviation taken for a variance", "curator", GAP_EDGE, "scale of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: np.sqrt(stage.noise_std) * rng.standard_normal(shape))
+
+
+@fault("a tenth of the noise missing", "curator", GAP_EDGE, "scale of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: 0.9 * stage.noise_std * rng.standard_normal(shape))
+
+
+@fault("uniform noise of the right spread", "curator", GAP_EDGE, "law of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: stage.noise_std * np.sqrt(3) * rng.uniform(-1, 1, shape))
+
+
+@fault("no noise at all", "curator", GAP_EDGE, "curator: epsilon is at least")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: 0.0)
+
+
+@fault("steps with noise for the root of the group", "curator",
+       Subject("dp-gnn", "node:owned,max_degree=3"), "scale of noise", seen=True)  # fmt: skip
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = dpsgd.release
+
+    def rooted(value: np.ndarray, stage: Stage, drawn: np.ndarray) -> np.ndarray:
+        return real(value, stage, drawn / np.sqrt(stage.parameters["touched"]))
+
+    patch.setattr(dpsgd, "release", rooted)
+
+
+@fault("a tilt at twice its rate", "curator", GCON, "law of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = objective.noise_matrix
+    patch.setattr(objective, "noise_matrix", lambda d, c, rate, rng: real(d, c, 2 * rate, rng))
+
+
+@fault("a Gaussian tilt instead of an Erlang one", "curator", GCON, "law of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(objective, "noise_matrix", lambda d, c, rate, rng: rng.standard_normal((d, c)) * np.sqrt(d) / rate)
+
+
+# -------------------------------------------------------------------- reuse and dependence
+
+
+@fault("one key for all workers", "curator", GAP_EDGE, "fresh noise", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """A generator that was pickled and handed to several workers: all draw the same."""
+    patch.setattr(secrets, "token_bytes", lambda size: bytes(size))
+
+
+@fault("noise from random_state", "fits", GAP_EDGE, "noise is not drawn afresh")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = noise.NoiseSource
+
+    def seeded(*, insecure_seed: int | None = None) -> noise.NoiseSource:
+        found = real(insecure_seed=0 if insecure_seed is None else insecure_seed)
+        found.secure = True
+        return found
+
+    patch.setattr(base, "NoiseSource", seeded)
+
+
+@fault("the same noise in two stages", "curator", GAP_EDGE, "independent entries and stages")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def one_stream(self: Any, purpose: str, run: int = 0) -> np.random.Generator:
+        words = np.frombuffer(hashlib.blake2b(b"any stage", key=self._key, digest_size=32).digest(), dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=words[:2]))
+
+    patch.setattr(noise.NoiseSource, "stream", one_stream)
+
+
+@fault("one row of noise for all rows", "curator", GAP_EDGE, "independent entries and stages")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _gaussian(patch, lambda rng, stage, shape: stage.noise_std * rng.standard_normal(shape[1:])[None, :])
+
+
+@fault("a little of the last noise in the next", "curator", GAP_EDGE, "independent trials")
+def _(patch: pytest.MonkeyPatch) -> None:
+    last = [0.0]
+
+    def mixed(rng: np.random.Generator, stage: Stage, shape: Any) -> np.ndarray:
+        drawn = 0.9 * rng.standard_normal(shape) + np.sqrt(1 - 0.81) * last[0]
+        if stage.name == "hop 2":
+            last[0] = drawn
+        return stage.noise_std * drawn
+
+    _gaussian(patch, mixed)
+
+
+@fault("the same secret key in every fit", "fits", Subject("gap", "node:owned,max_degree=3"), "fresh noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(16))
+
+
+@fault("noise only on the first part of an answer", "curator", GAP_EDGE, "law of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = gaussian.release
+
+    def first_part(value: np.ndarray, stage: Stage, rng: np.random.Generator) -> np.ndarray:
+        noisy = real(value, stage, rng)
+        noisy[-2:] = value[-2:]
+        return noisy
+
+    patch.setitem(curator.MECHANISMS, "gaussian", first_part)
+
+
+# -------------------------------------------------------------------- batches
+
+
+@fault("batches drawn with replacement", "curator", POISSON, "holds an example twice", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def again(stage: Stage, rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(stage.parameters["examples"], size=stage.parameters["batch_size"])
+
+    patch.setattr(dpsgd, "draw_batch", again)
+
+
+@fault("batches kept after the first", "curator", POISSON, "fresh batches", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = curator.Curator._batch
+
+    def kept(self: Any, stage: Stage, run: int) -> np.ndarray:
+        if not hasattr(self, "first_batch"):
+            self.first_batch = real(self, stage, run)
+        return self.first_batch
+
+    patch.setattr(curator.Curator, "_batch", kept)
+
+
+@fault("every example in every batch, amplification claimed", "curator", POISSON, "rate of batches")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dpsgd, "draw_batch", lambda stage, rng: np.arange(stage.parameters["examples"]))
+
+
+@fault("consecutive examples instead of coins", "curator", POISSON, "independent coins")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def block(stage: Stage, rng: np.random.Generator) -> np.ndarray:
+        examples, size = int(stage.parameters["examples"]), int(stage.parameters["batch_size"])
+        return np.sort((rng.integers(examples) + np.arange(size)) % examples)
+
+    patch.setattr(dpsgd, "draw_batch", block)
+
+
+@fault("no noise where a batch is empty", "curator", POISSON, "fresh noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = curator.Curator._answer_step
+
+    def skipping(self: Any, stage: Stage, run: int, batch: Any, value: np.ndarray, query: Any) -> np.ndarray:
+        found = real(self, stage, run, batch, value, query)
+        return found if len(batch) else value.copy()
+
+    patch.setattr(curator.Curator, "_answer_step", skipping)
+
+
+# -------------------------------------------------------------------- accounting
+
+
+@fault("twenty steps charged as one", "curator", STEPS, "curator: epsilon is at least")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(events, "repeat", lambda event, count: event)
+
+
+# -------------------------------------------------------------------- local reports
+
+RANGE = (("feature_range", (-2.0, 2.0)), ("outside", "clip"))
+LPGNN = Subject("lpgnn", "local", 4.0, RANGE)
+ONE_BIT = Subject("lpgnn", "local", 2.0, (*RANGE, ("mechanism", "one-bit")))
+
+
+@fault("every bit at the whole budget", "curator", ONE_BIT, "law of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = multi_bit.MultiBit.encode_rows
+
+    def whole(self: Any, values: np.ndarray) -> np.ndarray:
+        low, high = self.feature_range
+        return 1 / (np.exp(self.epsilon) + 1) + (values - low) / (high - low) * np.tanh(self.epsilon / 2)
+
+    class Bold(multi_bit.MultiBit):
+        chance_of_plus = whole
+
+    def encode_rows(self: Any, rows: Any, rng: np.random.Generator, **more: Any) -> Any:
+        return real(Bold(self.epsilon, self.width, self.feature_range, self.sampled), rows, rng, **more)
+
+    patch.setattr(multi_bit.MultiBit, "encode_rows", encode_rows)
+
+
+@fault("labels told truly too often", "curator", LPGNN, "noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    from discreet.mechanisms.randomized_response import RandomizedResponse
+
+    real = RandomizedResponse.encode_rows
+
+    def bold(self: Any, labels: Any, rng: np.random.Generator) -> np.ndarray:
+        return np.where(
+            rng.random(len(labels)) < 0.5, np.asarray(labels, dtype=np.int64).clip(0), real(self, labels, rng)
+        )
+
+    patch.setattr(RandomizedResponse, "encode_rows", bold)
+
+
+@fault("a range read from the reports of others", "replay", LPGNN, "moved with another node's record", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = local_stages.release
+
+    def ranged(value: Any, stage: Stage, rng: np.random.Generator) -> Any:
+        dense = np.asarray(value, dtype=np.float64)
+        if stage.mechanism != local_stages.LABELS:
+            dense = dense / np.abs(dense).max()
+        return real(dense, stage, rng)
+
+    for name in local_stages.FEATURES:
+        patch.setitem(curator.MECHANISMS, name, ranged)

@@ -1,0 +1,33 @@
+"""Every planted fault is caught by the check that was named for it, and that check finds nothing without the fault."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.soundness.faults import in_methods, in_noise  # noqa: F401  (they register their faults)
+from tests.soundness.faults.checks import CHECKS, Subject
+from tests.soundness.faults.registry import FAULTS
+
+
+@cache
+def honest(check: str, subject: Subject) -> tuple[str, ...]:
+    """What the check says of the library as it is: once for all faults that share it."""
+    return tuple(CHECKS[check](subject).violations)
+
+
+@pytest.mark.parametrize("name", list(FAULTS))
+def test_caught_and_only_when_planted(name: str, monkeypatch: pytest.MonkeyPatch, record_property) -> None:
+    fault = FAULTS[name]
+    assert honest(fault.check, fault.subject) == ()
+    with monkeypatch.context() as patch:
+        fault.plant(patch)
+        found = CHECKS[fault.check](fault.subject)
+    assert any(fault.says in violation for violation in found.violations), found.violations[:5]
+    record_property("caught in", f"{found.effort} by {fault.check}")
+
+
+def test_there_are_enough_and_those_seen_in_published_code_are_among_them() -> None:
+    assert len(FAULTS) >= 25
+    assert sum(fault.seen for fault in FAULTS.values()) >= 12
