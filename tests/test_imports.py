@@ -23,9 +23,10 @@ ALLOWED = {
     "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
     "local": {"mechanisms"},
     "bench": {"bench", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
+    "tuning": {"tuning", "methods", "mechanisms", "privacy", "graph", "command_output"},
     "doctor": {"graph", "privacy"},
     "command_output": {"methods", "graph"},
-    "cli": {"audit", "bench", "methods", "graph", "privacy", "doctor", "command_output"},
+    "cli": {"audit", "bench", "tuning", "methods", "graph", "privacy", "doctor", "command_output"},
 }
 
 

@@ -50,6 +50,7 @@ _NAMES = {
     "recommend": "discreet.methods.recommend",
     "replay_audit": "discreet.audit.replay",
     "split": "discreet.graph",
+    "tune": "discreet.tuning.tuner",
     "verify": "discreet.privacy.certificate",
 }
 _MODULES = ("local",)

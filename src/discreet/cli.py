@@ -14,6 +14,7 @@ from discreet.bench.command import bench
 from discreet.command_output import print_json, print_rows, progress_bars, report, say, training_result
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
 from discreet.methods.by_options import estimator_from_options, parse_delta
+from discreet.tuning.command import tune
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -242,6 +243,7 @@ def doctor(data_root: Root = None, as_json: Json = False) -> None:
 
 app.command()(audit)
 app.command()(bench)
+app.command()(tune)
 
 
 # -------------------------------------------------------------------- reading options

@@ -43,7 +43,7 @@ RDP_ORDERS: FloatArray = np.unique(
 ).astype(np.float64)
 
 PldBuilder = Callable[[Any, int], pld.PrivacyLossDistribution]
-RdpBuilder = Callable[[Any], FloatArray]
+RdpBuilder = Callable[[Any], FloatArray | None]
 Account = Callable[[DpEvent, float], float | None]
 
 

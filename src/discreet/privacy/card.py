@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.privacy.certificate import NOT_ACCOUNTED
+
 
 def render_card(certificate: Mapping[str, Any]) -> str:
     """Markdown, made from the certificate alone."""
@@ -13,6 +15,8 @@ def render_card(certificate: Mapping[str, Any]) -> str:
     )
     if certificate["epsilon"] == "infinite":
         warning += ["> **Not private.** This model was trained without any guarantee (ε = ∞).", ""]
+    if certificate["tuning"].startswith(NOT_ACCOUNTED):
+        warning += [f"> **Tuning not accounted.** {certificate['tuning']}", ""]
     lines = [
         f"# {certificate['method']}: a model for {certificate['task']}",
         "",

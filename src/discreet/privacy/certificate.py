@@ -39,8 +39,12 @@ CAVEATS = (
 )
 
 
+GIVEN = "hyper-parameters were given, not searched by this run; a search on private data is not accounted"
+NOT_ACCOUNTED = "tuning not accounted"
+
+
 def make_certificate(
-    plan: Plan, *, noise: str, for_release: bool, spent: DpEvent, versions: Mapping[str, str]
+    plan: Plan, *, noise: str, for_release: bool, spent: DpEvent, versions: Mapping[str, str], tuning: str = GIVEN
 ) -> dict[str, Any]:
     """The certificate of a finished fit, without file hashes: :func:`seal` adds those.
 
@@ -65,7 +69,7 @@ def make_certificate(
         "epsilon_by_accountant": {name: _number(value) for name, value in plan.spend().items()},
         "stages": [stage.to_json() for stage in plan.stages],
         "noise": {"source": noise, "for_release": for_release},
-        "tuning": "hyper-parameters were given, not searched by this run; a search on private data is not accounted",
+        "tuning": tuning,
         "notes": list(plan.notes),
         "caveats": list(CAVEATS),
         "versions": {**accountant_versions(), **versions},
@@ -109,6 +113,7 @@ def verify(folder: str | Path) -> list[Check]:
         *_check_files(folder, certificate),
         *_check_epsilon(certificate),
         _check_accounting(certificate),
+        _check_tuning(certificate),
         _check_noise(certificate),
         *_check_audit(folder, certificate),
     ]
@@ -129,6 +134,11 @@ def read_certificate(folder: str | Path) -> dict[str, Any]:
     if certificate["schema"] != SCHEMA:
         raise CertificateError(f"{path} has schema {certificate['schema']!r}; this version reads {SCHEMA}")
     return certificate
+
+
+def certified_epsilon(certificate: Mapping[str, Any]) -> float:
+    """What the whole release cost, a search included."""
+    return _parse(certificate["epsilon"])
 
 
 def _check_digest(certificate: Mapping[str, Any]) -> Check:
@@ -174,6 +184,12 @@ def _check_epsilon(certificate: Mapping[str, Any]) -> list[Check]:
 def _check_accounting(certificate: Mapping[str, Any]) -> Check:
     rigorous = certificate["accounting"] == "rigorous"
     return Check("accounting", rigorous, "rigorous" if rigorous else "claimed by the paper, not verified")
+
+
+def _check_tuning(certificate: Mapping[str, Any]) -> Check:
+    """A search that nobody paid for leaks what no ε here covers."""
+    said = str(certificate.get("tuning", ""))
+    return Check("tuning", not said.startswith(NOT_ACCOUNTED), said)
 
 
 def _check_noise(certificate: Mapping[str, Any]) -> Check:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import attr
-from dp_accounting.dp_event import DpEvent
+from dp_accounting.dp_event import DpEvent, RepeatAndSelectDpEvent
 
 from discreet.errors import PrivacyError
 from discreet.privacy import events
@@ -14,6 +14,7 @@ from discreet.privacy.accountants import exact_epsilon, rdp_epsilon
 from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
 from discreet.privacy.node_sampling import SampledNodesDpEvent
+from discreet.privacy.selection import OneOfDpEvent
 from discreet.privacy.top_k import OneShotTopKDpEvent
 
 
@@ -37,7 +38,7 @@ def epsilon_of_two(event: DpEvent, delta: float) -> float:
     by a sample of nodes with probability 1 − (1 − q)². Closed form for Gaussians, Rényi otherwise: quick, and not
     the tightest.
     """
-    doubled = events.compose(events.repeat(_doubled(leaf), count) for leaf, count in events.leaves(event))
+    doubled = _doubled_all(event)
     exact = exact_epsilon(doubled, delta)
     if exact is not None:
         return exact
@@ -45,7 +46,15 @@ def epsilon_of_two(event: DpEvent, delta: float) -> float:
     return math.inf if bound is None else bound
 
 
+def _doubled_all(event: DpEvent) -> DpEvent:
+    return events.compose(events.repeat(_doubled(leaf), count) for leaf, count in events.leaves(event))
+
+
 def _doubled(leaf: Any) -> DpEvent:
+    if isinstance(leaf, RepeatAndSelectDpEvent):
+        return attr.evolve(leaf, event=_doubled_all(leaf.event))
+    if isinstance(leaf, OneOfDpEvent):
+        return OneOfDpEvent([_doubled_all(part) for part in leaf.events])
     if isinstance(leaf, events.GaussianDpEvent | events.LaplaceDpEvent | OneShotTopKDpEvent):
         return attr.evolve(leaf, noise_multiplier=leaf.noise_multiplier / 2)
     if isinstance(leaf, SampledNodesDpEvent):
