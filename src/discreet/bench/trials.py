@@ -109,7 +109,8 @@ def check(trial: Trial) -> None:
     check_split(trial.split)
     estimator = estimator_of(trial)
     level = estimator._checked_privacy().level
-    if reads_labels(trial.split) and level.kind in ("node", "neighbor"):
+    private = level.kind in ("node", "neighbor") or level.spec in ("local", "local:labels")
+    if reads_labels(trial.split) and private:
         raise UnsupportedError(
             f"the split {trial.split} is chosen by looking at labels, which level {level.kind} protects: use per cent"
         )
