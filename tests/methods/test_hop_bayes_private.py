@@ -238,3 +238,13 @@ def test_likelihoods_know_their_noise() -> None:
     assert (found[2000:, 1] > 0).mean() > 0.95
     independent = LinkModel(np.full((2, 2), 0.5), np.array([0.5, 0.5]), 10.0)
     assert np.allclose(class_likelihoods(signal, 1.0, independent), 0)
+
+
+def test_strong_evidence_keeps_its_order() -> None:
+    """What bounds the evidence must not make the two likeliest classes equal."""
+    fitted = model("node", 8.0, steps=2).fit(split(csbm(num_nodes=200), "75/10/15", 0))
+    fitted.caches_ = [1000 * rows for rows in fitted.caches_]
+    found = hop_bayes_private.evidence_of(fitted, 0, 200)[fitted.receivers_[0]]
+    raw = class_likelihoods(fitted.caches_[0], fitted.noise_std_, fitted.links_)
+    assert (found.argmax(dim=1).numpy() == raw.argmax(axis=1)).all()
+    assert (np.sort(found.numpy(), axis=1)[:, -2] < 0).mean() > 0.9

@@ -52,8 +52,8 @@ LINKS_PART, WEIGHTS_PART = 0.02, 0.02
 WEIGHT_STEPS, WEIGHT_RATE, WEIGHT_CLIP = 20, 0.05, 1.0
 FLATTENED = 1.5
 """Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
-_SURE = 10.0
-"""No log-probability, and no evidence, counts for more than this: single precision keeps its digits."""
+_SURE = 20.0
+"""No class is held to be less likely than the likeliest by more than this factor's logarithm."""
 
 
 class Weigher(nn.Module):
@@ -248,17 +248,16 @@ def told_labels(model: HopBayes, graph: Graph) -> FloatArray:
 
 @torch.no_grad()
 def own_view(model: HopBayes, graph: Graph) -> Tensor:
-    """The node model's log-probabilities, centred and bounded, so that an extreme record stays a number."""
-    found = torch.log_softmax(model.network_(feature_tensor(graph.features, model._device)), dim=1)
-    centred = found - found.mean(dim=1, keepdim=True)
-    return torch.nan_to_num(centred, nan=0.0).clamp(-_SURE, _SURE)
+    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
+    logits = torch.nan_to_num(model.network_(feature_tensor(graph.features, model._device)))
+    return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-_SURE)
 
 
 def evidence_of(model: HopBayes, number: int, num_nodes: int) -> Tensor:
     """What the released rows say of each class, zero for ids that are not receivers."""
     rows = np.zeros((num_nodes, model.caches_[number].shape[1]))
     found = class_likelihoods(model.caches_[number], model.noise_std_, model.links_)
-    rows[model.receivers_[number]] = np.clip(found, -_SURE, _SURE)
+    rows[model.receivers_[number]] = np.maximum(found - found.max(axis=1, keepdims=True), -_SURE)
     return torch.tensor(rows, dtype=torch.float32, device=model._device)
 
 
