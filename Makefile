@@ -30,6 +30,7 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
+	$(BIN)/discreet bench smoke --out runs/smoke
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/gap_fit.py
 

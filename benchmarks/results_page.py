@@ -1,0 +1,73 @@
+"""Put the tables and figures of finished suites into a page, between its marks.
+
+    python benchmarks/results_page.py RESULTS [docs/results.md]
+
+RESULTS holds one folder a suite, as ``discreet bench SUITE --out RESULTS/SUITE`` wrote them (run it with ``--tables-only`` for
+results from elsewhere). A page marks where a suite goes: ``<!-- bench: SUITE -->`` … ``<!-- /bench -->``. What stands between is
+replaced by the command, when and with what the rows were made, the tables, and the figures, which are copied to
+``results/SUITE-NAME.svg`` beside the page, with every figure in ``results/SUITE.csv``. Suites without results are left as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from discreet.bench.store import read_rows
+from discreet.bench.suite import Suite, read_suite
+from discreet.bench.trials import expand
+
+MARK = re.compile(r"(<!-- bench: ([a-z0-9-]+) -->\n).*?(<!-- /bench -->)", re.S)
+
+
+def section(folder: Path, page: Path) -> str:
+    suite = read_suite(folder.name)
+    rows = read_rows(folder)
+    used = [rows[entry.trial.id] for entry in expand(suite) if entry.trial.id in rows]
+    files = page.parent / "results"
+    files.mkdir(exist_ok=True)
+    shutil.copyfile(folder / "cells.csv", files / f"{suite.name}.csv")
+    pictures = []
+    for figure in suite.figures:
+        drawn = folder / f"{figure.name}.svg"
+        if drawn.exists():
+            shutil.copyfile(drawn, files / f"{suite.name}-{figure.name}.svg")
+            pictures.append(f"![{figure.title}](results/{suite.name}-{figure.name}.svg)")
+    tables = (folder / "tables.md").read_text(encoding="utf-8").strip()
+    return "\n\n".join([made_by(suite, used), tables, *pictures]) + "\n"
+
+
+def made_by(suite: Suite, rows: list[dict[str, Any]]) -> str:
+    days = sorted({row["started"][:10] for row in rows if "started" in row})
+    when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "not run"
+    torch = ", ".join(sorted({row["versions"].get("torch", "?") for row in rows}))
+    seeds = sorted({row["trial"]["seed"] for row in rows})
+    span = f"seeds {seeds[0]} to {seeds[-1]}" if seeds else "no seeds"
+    failed = sum(row["status"] != "ok" for row in rows)
+    count = f"{len(rows)} trials" + (f", {failed} failed" if failed else "")
+    return (
+        f"`discreet bench {suite.name}` ({when}; {span}; {count}; torch {torch}; points in `results/{suite.name}.csv`)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/results.md"))
+    given = parser.parse_args()
+
+    def filled(found: re.Match[str]) -> str:
+        folder = given.results / found[2]
+        if not (folder / "tables.md").exists():
+            return found[0]
+        print(f"filled {found[2]}")
+        return found[1] + section(folder, given.page) + found[3]
+
+    given.page.write_text(MARK.sub(filled, given.page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
