@@ -2,10 +2,11 @@
 
     python benchmarks/results_page.py RESULTS [docs/results.md]
 
-RESULTS holds one folder a suite, as ``discreet bench SUITE --out RESULTS/SUITE`` wrote them (run it with ``--tables-only`` for
-results from elsewhere). A page marks where a suite goes: ``<!-- bench: SUITE -->`` … ``<!-- /bench -->``. What stands between is
-replaced by the command, when and with what the rows were made, the tables, and the figures, which are copied to
-``results/SUITE-NAME.svg`` beside the page, with every figure in ``results/SUITE.csv``. Suites without results are left as they are.
+RESULTS holds one folder a suite, as ``discreet bench SUITE --out RESULTS/SUITE`` wrote them (with ``--tables-only`` for
+results from elsewhere). A page marks where a suite goes: ``<!-- bench: SUITE -->`` … ``<!-- /bench -->``. What stands
+between is replaced by the command, when and with what the rows were made, the tables, and the figures, which are copied
+to ``results/SUITE-NAME.svg`` beside the page, with every point in ``results/SUITE.csv``. Suites without results are
+left as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from discreet.bench.store import read_rows
 from discreet.bench.suite import Suite, read_suite
-from discreet.bench.trials import expand
+from discreet.bench.trials import Trial, expand
 
 MARK = re.compile(r"(<!-- bench: ([a-z0-9-]+) -->\n).*?(<!-- /bench -->)", re.S)
 
@@ -26,7 +27,8 @@ MARK = re.compile(r"(<!-- bench: ([a-z0-9-]+) -->\n).*?(<!-- /bench -->)", re.S)
 def section(folder: Path, page: Path) -> str:
     suite = read_suite(folder.name)
     rows = read_rows(folder)
-    used = [rows[entry.trial.id] for entry in expand(suite) if entry.trial.id in rows]
+    cells = {entry.trial.cell for entry in expand(suite)}
+    used = [row for row in rows.values() if Trial.from_json(row["trial"]).cell in cells]
     files = page.parent / "results"
     files.mkdir(exist_ok=True)
     shutil.copyfile(folder / "cells.csv", files / f"{suite.name}.csv")

@@ -18,8 +18,9 @@ import pytest
 from discreet.bench.execute import execute
 from discreet.bench.pool import run_all
 from discreet.bench.store import RESULTS
-from discreet.bench.tables import lay_out, markdown, tables_of
+from discreet.bench.tables import lay_out, tables_of
 from discreet.bench.trials import Trial, expand, unique
+from discreet.bench.writers import markdown
 from discreet.cli import main
 from tests.bench.helpers import TINY, suite, written
 

@@ -14,8 +14,9 @@ from scipy import stats
 
 from discreet.bench.figures import _styles, draw
 from discreet.bench.summary import cells, half_width
-from discreet.bench.tables import cells_csv, latex, lay_out, markdown, tables_of, terminal
+from discreet.bench.tables import lay_out, tables_of
 from discreet.bench.trials import Entry, expand, paper_only
+from discreet.bench.writers import cells_csv, latex, markdown, terminal
 from tests.bench.helpers import row, suite
 
 TEXT = """

@@ -55,8 +55,9 @@ def bench(
     Exit code 1 if a trial failed. Accuracy figures are research figures, outside every guarantee.
     """
     from discreet.bench.suite import read_suite
-    from discreet.bench.tables import FORMATS, check_layout
+    from discreet.bench.tables import check_layout
     from discreet.bench.trials import expand, paper_only, select
+    from discreet.bench.writers import FORMATS
 
     if form not in (*FORMATS, "csv"):
         raise ParameterError(f"--format is terminal, markdown, latex or csv, not {form!r}")
@@ -113,7 +114,8 @@ def _write(suite: Suite, entries: Sequence[Entry], outcome: Outcome, folder: Pat
     """tables.md, tables.tex, cells.csv and one .svg a figure, each whole or not at all."""
     from discreet.bench.store import written_whole
     from discreet.bench.summary import cells
-    from discreet.bench.tables import cells_csv, latex, lay_out, markdown, tables_of
+    from discreet.bench.tables import lay_out, tables_of
+    from discreet.bench.writers import cells_csv, latex, markdown
 
     layouts = [lay_out(table, entries, outcome.rows) for table in tables_of(suite)]
     texts = {
@@ -154,7 +156,8 @@ def _print(
     suite: Suite, entries: Sequence[Entry], outcome: Outcome, written: Sequence[str], form: str, as_json: bool
 ) -> None:
     from discreet.bench.summary import cells
-    from discreet.bench.tables import FORMATS, cells_csv, lay_out, tables_of
+    from discreet.bench.tables import lay_out, tables_of
+    from discreet.bench.writers import FORMATS, cells_csv
     from discreet.command_output import print_json
 
     found = cells(entries, outcome.rows, *_measured(suite))

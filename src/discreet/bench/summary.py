@@ -53,6 +53,11 @@ class Cell:
         found = [row.get("epsilon_spent") for row in self.rows]
         return max((math.inf if e == "infinite" else float(e) for e in found if e is not None), default=math.nan)
 
+    @property
+    def told(self) -> bool:
+        """Whether there is anything to print: a result, a failure, or what a paper says."""
+        return bool(self.values or self.reasons) or self.paper is not None
+
     def average(self, key: str) -> float:
         """The mean of a number that every row carries."""
         found = [float(row[key]) for row in self.rows if row.get(key) is not None]
