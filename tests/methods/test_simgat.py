@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError
-from discreet.methods.simgat import CANDIDATES, SimGAT, SimilarNodes, _means
+from discreet.methods.simgat import CANDIDATES, SimGAT, _means
+from discreet.ops.similar_nodes import SimilarityMeasure, similar_nodes
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import LocalLevel
 from tests.methods.test_lpgnn import GRAPH, graph
@@ -47,13 +50,15 @@ def test_similar_nodes_do_not_move_with_records_or_random_state() -> None:
 
 
 def test_a_lonely_node_keeps_its_own_row() -> None:
-    similar = SimilarNodes(
-        graph(n=40), "grarep", length=2, walks=1, dimensions=0, window=1, p=1.0, q=1.0, seed=0
-    ).beyond(0.9, 10)
-    similar.data[:] = 1
-    empty = similar - similar
-    empty.eliminate_zeros()
-    assert np.array_equal(_means(empty).toarray(), np.eye(40))
+    lonely = sp.csr_array(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]], dtype=np.float32))
+    assert _means(lonely).toarray().tolist() == [[0, 0.5, 0.5], [0, 1, 0], [1, 0, 0]]
+
+
+def test_similar_nodes_are_remembered_by_graph_and_measure() -> None:
+    measure = SimilarityMeasure("deepwalk", 10, 1, 4, 2, 1.0, 1.0, 0)
+    assert similar_nodes(GRAPH, measure) is similar_nodes(GRAPH.with_labels(1 - GRAPH.labels), measure)
+    assert similar_nodes(GRAPH, measure) is not similar_nodes(graph(seed=1), measure)
+    assert similar_nodes(GRAPH, measure) is not similar_nodes(GRAPH, replace(measure, seed=1))
 
 
 def test_validated_threshold_passes_the_audit() -> None:

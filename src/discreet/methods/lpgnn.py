@@ -6,7 +6,6 @@ cancels noise, and a graph network learns from it with a loss that knows how lab
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -32,6 +31,7 @@ from discreet.ops.denoising import Denoised, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
 from discreet.ops.sparse import SparseMatrix
 from discreet.ops.threads import one_thread_if
+from discreet.ops.topology import topology_key
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import Level, LocalLevel
 from discreet.privacy.plan import Stage
@@ -304,14 +304,6 @@ class LPGNN(NodeClassifier):
 def features_name(number: int) -> str:
     """``features`` on the graph itself, ``extra graph 1 features`` on a further one."""
     return "features" if number == 0 else f"extra graph {number} features"
-
-
-def topology_key(graph: Graph) -> bytes:
-    """Tells graphs apart by what level local takes as public: the edges. Records do not enter."""
-    found = hashlib.sha256(f"{graph.num_nodes} {graph.directed}".encode())
-    for part in (graph.indptr, graph.indices):
-        found.update(np.ascontiguousarray(part).tobytes())
-    return found.digest()
 
 
 def _planned(curator: Curator, name: str) -> Stage | None:

@@ -13,16 +13,14 @@ from pydantic import Field
 from discreet.errors import ParameterError
 from discreet.graph.graph import Graph
 from discreet.mechanisms.curator import Curator
-from discreet.methods.lpgnn import LPGNN, topology_key
+from discreet.methods.lpgnn import LPGNN
 from discreet.methods.networks import module_state, restore_module
 from discreet.methods.noisy_labels import TrainingReports
 from discreet.methods.training import Progress
 from discreet.ops.denoising import kprop_operators
-from discreet.ops.similarity import WalkCounts, distance_for, spread_of, unit_rows, within
+from discreet.ops.similar_nodes import Similarity, SimilarityMeasure, similar_nodes
 from discreet.ops.sparse import SparseMatrix
-from discreet.ops.walks import Walker, embed, meetings
 
-Similarity = Literal["deepwalk", "node2vec", "grarep"]
 CANDIDATES = (5.0, 10.0, 20.0, 40.0)
 """Numbers of similar nodes among which ``threshold="validated"`` chooses."""
 
@@ -79,10 +77,8 @@ class SimGAT(LPGNN):
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
         self._check_threshold()
-        self._found: dict[bytes, SimilarNodes] = {}
         self.similar_ = self.similar
         super()._learn(graphs, curator, progress)
-        self._found = {}
 
     def _check_threshold(self) -> None:
         if not isinstance(self.threshold, str) and self.similarity != "deepwalk" and self.threshold >= 1:
@@ -110,63 +106,20 @@ class SimGAT(LPGNN):
         return [*hops, SparseMatrix(_means(self._similar_nodes(graph)), device)]
 
     def _similar_nodes(self, graph: Graph) -> sp.csr_array:
-        key = topology_key(graph)
-        if not hasattr(self, "_found"):
-            self._found = {}
-        if key not in self._found:
-            self._found[key] = SimilarNodes(
-                graph,
-                self.similarity,
-                length=self.walk_length or _LENGTH[self.similarity],
-                walks=self.walks,
-                dimensions=self.dimensions or _DIMENSIONS.get(self.similarity, 0),
-                window=self.window,
-                p=self.p,
-                q=self.q,
-                seed=self.similarity_seed,
-            )
+        measure = SimilarityMeasure(
+            self.similarity,
+            length=self.walk_length or _LENGTH[self.similarity],
+            walks=self.walks,
+            dimensions=self.dimensions or _DIMENSIONS.get(self.similarity, 0),
+            window=self.window,
+            p=self.p,
+            q=self.q,
+            seed=self.similarity_seed,
+        )
+        found = similar_nodes(graph, measure)
         if isinstance(self.threshold, str):
-            return self._found[key].about(self.similar_, self.max_similar)
-        return self._found[key].beyond(self.threshold, self.max_similar)
-
-
-class SimilarNodes:
-    """One measure of similarity on one graph, for any threshold; what is slow is done once."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        kind: Similarity,
-        *,
-        length: int,
-        walks: int,
-        dimensions: int,
-        window: int,
-        p: float,
-        q: float,
-        seed: int,
-    ) -> None:
-        self._kind, self._seed = kind, seed
-        if kind == "grarep":
-            self._counts = WalkCounts(graph, length)
-            return
-        biased = {"p": p, "q": q} if kind == "node2vec" else {}
-        met = meetings(Walker(graph, **biased), graph.num_nodes, walks=walks, length=length, window=window, seed=seed)
-        self._points = unit_rows(embed(met, dimensions, seed))
-
-    def beyond(self, threshold: float, most: int) -> sp.csr_array:
-        """Similar nodes by a threshold in the paper's units."""
-        if self._kind == "grarep":
-            return self._counts.above(threshold)
-        if self._kind == "deepwalk":
-            return within(self._points, threshold * spread_of(self._points), most)
-        return within(self._points, float(np.sqrt(2 - 2 * threshold)), most)
-
-    def about(self, similar: float, most: int) -> sp.csr_array:
-        """So many similar nodes on average."""
-        if self._kind == "grarep":
-            return self._counts.above(self._counts.threshold_for(similar, self._seed))
-        return within(self._points, distance_for(self._points, similar, self._seed), most)
+            return found.about(self.similar_, self.max_similar)
+        return found.beyond(self.threshold, self.max_similar)
 
 
 def _means(similar: sp.csr_array) -> sp.csr_array:
