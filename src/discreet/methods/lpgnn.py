@@ -97,7 +97,7 @@ class LPGNN(NodeClassifier):
     model: ModelName = "sage"
     heads: Annotated[int, Field(ge=1)] = 4
     loss: LossName = "drop"
-    hidden: Annotated[int, Field(ge=1)] = 16
+    hidden: Annotated[int, Field(ge=1)] = 32
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "selu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
