@@ -1,0 +1,67 @@
+"""The statistical audit on reports: near ε for the honest encoder, above it for one that tells too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.audit.statistical import audit_curator
+from discreet.mechanisms import curator, local_stages
+from discreet.mechanisms.multi_bit import MultiBit
+from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import LocalLevel
+from discreet.privacy.plan import Plan, make_plan
+
+RUNS = 2500
+
+
+def plan(mechanism: str = "multi-bit", epsilon: float = 1.0) -> Plan:
+    delta = 1e-3 if mechanism == "gaussian" else None
+    features = local_stages.feature_stage(
+        "features", mechanism, (2, 4), epsilon=epsilon, feature_range=(0, 1), outside="refuse", delta=delta
+    )
+    labels = local_stages.label_stage("labels", 2, 3, epsilon)
+    privacy = Privacy(LocalLevel(), 2 * epsilon, delta or "auto")
+    return make_plan("m", privacy, 2, [features, labels], "weights+predictions")
+
+
+@pytest.mark.parametrize(("mechanism", "least"), [("multi-bit", 1.2), ("laplace", 0.5)])
+def test_honest_reports_stay_below_epsilon(
+    mechanism: str, least: float, record_property: Callable[[str, object], None]
+) -> None:
+    report = audit_curator(plan(mechanism), runs=RUNS)
+    assert report.curator is not None
+    record_property("epsilon of 2 shown", report.curator.epsilon)
+    assert least < report.curator.epsilon <= 2.0
+
+
+class TellsTooMuch(MultiBit):
+    """Signs at ε/m each for m reported features, as if one were reported: the share of m forgotten."""
+
+    def chance_of_plus(self, values: np.ndarray) -> np.ndarray:
+        return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled).chance_of_plus(values)
+
+
+def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
+        honest = local_stages.encoder_of(stage)
+        return TellsTooMuch(honest.epsilon, honest.width, honest.feature_range, 1).encode_rows(value, rng)
+
+    monkeypatch.setitem(curator.MECHANISMS, "local multi-bit", leaky)
+    report = audit_curator(plan(), runs=RUNS)
+    assert report.curator is not None
+    assert report.curator.epsilon > 2.0
+
+
+def test_labels_kept_too_often_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
+        return RandomizedResponse(3.0, 3).encode_rows(value, rng).astype(np.float64)
+
+    monkeypatch.setitem(curator.MECHANISMS, local_stages.LABELS, leaky)
+    report = audit_curator(plan(), runs=RUNS)
+    assert report.curator is not None
+    assert report.curator.epsilon > 2.0
