@@ -31,6 +31,10 @@ def audit(
     samples: Annotated[
         int, typer.Option(min=0, help="Runs of the curator on each side of its worst inputs; 0 for none.")
     ] = 20_000,
+    canaries: Annotated[
+        int,
+        typer.Option(min=0, help="Canary nodes for an audit in one fit (node level, change=null); 0 for none."),
+    ] = 0,
     workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 works in this one.")] = 0,
     alpha: Annotated[float, typer.Option(help="How often an honest method may be called a violation.")] = 1e-4,
     seed: Annotated[int, typer.Option(help="Seeds the graphs and their neighbours, never the noise.")] = 0,
@@ -51,7 +55,7 @@ def audit(
     from discreet.methods.release import check_free
     from discreet.privacy.certificate import AUDIT
 
-    effort = Effort(pairs, fits, samples, workers=workers, alpha=alpha, seed=seed)
+    effort = Effort(pairs, fits, samples, canaries=canaries, workers=workers, alpha=alpha, seed=seed)
     if attach and release is None:
         raise ParameterError("--attach needs a release to attach the report to")
     targets = [path for path in (out, release / AUDIT if release and attach else None) if path is not None]

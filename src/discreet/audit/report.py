@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit
 from discreet.audit.small_graphs import small_graph
-from discreet.audit.statistical import ALPHA, StatisticalReport, audit_curator, audit_pipeline
+from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, worst_pair
 from discreet.errors import OutputExistsError, ParameterError
@@ -26,6 +27,7 @@ from discreet.privacy.certificate import AUDIT_SCHEMA, audit_digest
 Progress = Callable[[str, int, int], None]
 LEAST_RUNS = 80
 _MOST_ASKED = 2_000_000
+_CROWDED = 1e-3
 CAVEAT = (
     "An audit falsifies; it does not prove. A bound on epsilon from below says what an attack achieved on small "
     "graphs, not what the best attack could."
@@ -34,12 +36,16 @@ CAVEAT = (
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: pairs for replay, whole fits a side, runs of the curator a side, and pairs to search."""
+    """How hard to try: pairs for replay, whole fits a side, runs of the curator a side, and pairs to search.
+
+    With ``canaries`` one more fit is made, on a graph of that many canary nodes.
+    """
 
     pairs: int = 100
     fits: int = 200
     samples: int = 20_000
     tries: int = 60
+    canaries: int = 0
     workers: int = 0
     alpha: float = ALPHA
     seed: int = 0
@@ -49,6 +55,8 @@ class Effort:
         for name in ("fits", "samples"):
             if getattr(self, name) and getattr(self, name) < LEAST_RUNS:
                 raise ParameterError(f"{name} must be 0 (leave that part out) or at least {LEAST_RUNS}")
+        if self.canaries and self.canaries < LEAST_RUNS:
+            raise ParameterError(f"canaries must be 0 (leave that part out) or at least {LEAST_RUNS}")
         if not 0 < self.alpha < 0.5:
             raise ParameterError(f"alpha must lie between 0 and 0.5, not {self.alpha}")
 
@@ -97,6 +105,12 @@ class AuditReport:
                 also = "" if smooth is None else f"; {smooth:.3f} if Gaussian"
                 result = f"epsilon at least {bound.epsilon:.3f} of {found.epsilon:g}{also}"
                 rows.append(_row(name, f"{bound.judged} judged a side", result, bound.epsilon <= found.epsilon))
+        if found.one_run is not None:
+            one = found.one_run
+            result = (
+                f"epsilon at least {one.epsilon:.3f} of {found.epsilon:g}: {one.correct} of {one.guesses} guesses right"
+            )
+            rows.append(_row("one run", f"{one.canaries} canaries", result, one.epsilon <= found.epsilon))
         if found.checks:
             worst = min(found.checks, key=lambda check: check.p_value)
             result = f"least p-value {worst.p_value:.2g}: {worst.name}, {worst.stage}"
@@ -128,6 +142,13 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
         audit_curator(plan, runs=max(LEAST_RUNS, min(effort.samples, _MOST_ASKED // asked)), **options)
     if effort.fits:
         audit_pipeline(estimator, pair, runs=effort.fits, **options)
+    if effort.canaries:
+        share = effort.alpha * SHARES["one run"]
+        if effort.canaries * plan.delta > _CROWDED:
+            found.notes.append(
+                f"delta {plan.delta:g} is too large for {effort.canaries} canaries to show much: take less"
+            )
+        found.one_run = audit_one_run(subject.planned, canaries=effort.canaries, alpha=share, seed=effort.seed)
     return AuditReport(_subject(subject, plan.delta), replay, found)
 
 

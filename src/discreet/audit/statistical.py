@@ -22,6 +22,7 @@ from discreet.audit.attacks import Array, FloatArray, attack_on
 from discreet.audit.bounds import LowerBound, epsilon_lower_bound
 from discreet.audit.compare import differences
 from discreet.audit.noise_checks import NoiseCheck, noise_checks, repeats
+from discreet.audit.one_run import OneRun
 from discreet.audit.trials import CuratorTask, FitTask, Trials, run_trials
 from discreet.audit.worst_pairs import WorstPair
 from discreet.graph.graph import Graph
@@ -32,7 +33,7 @@ from discreet.privacy.plan import Plan, Stage
 Progress = Callable[[str, int, int], None]
 ALPHA = 1e-4
 """How often an honest method may be called a violation, all tests of an audit together."""
-_SHARES = {"curator": 0.25, "pipeline": 0.25, "noise": 0.5}
+SHARES = {"curator": 0.25, "pipeline": 0.25, "one run": 0.25, "noise": 0.25}
 
 
 @dataclass
@@ -44,6 +45,7 @@ class StatisticalReport:
     alpha: float = ALPHA
     curator: LowerBound | None = None
     pipeline: LowerBound | None = None
+    one_run: OneRun | None = None
     checks: list[NoiseCheck] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -57,6 +59,8 @@ class StatisticalReport:
                 found.append(
                     f"{name}: epsilon is at least {bound.epsilon:.4g}, above {self.epsilon:g} ({bound.statistic})"
                 )
+        if self.one_run is not None and self.one_run.epsilon > self.epsilon:
+            found.append(f"one run: epsilon is at least {self.one_run.epsilon:.4g}, above {self.epsilon:g}")
         for check in self.unlikely:
             found.append(f"{check.name} ({check.stage}): {check.detail}, probability {check.p_value:.2g}")
         return found
@@ -64,7 +68,7 @@ class StatisticalReport:
     @property
     def unlikely(self) -> list[NoiseCheck]:
         """Noise checks that an honest library fails too rarely to be believed (Bonferroni over all of them)."""
-        limit = self.alpha * _SHARES["noise"] / max(1, len(self.checks))
+        limit = self.alpha * SHARES["noise"] / max(1, len(self.checks))
         return [check for check in self.checks if check.p_value < limit]
 
     @property
@@ -80,6 +84,7 @@ class StatisticalReport:
             "alpha": self.alpha,
             "curator": None if self.curator is None else self.curator.to_json(),
             "pipeline": None if self.pipeline is None else self.pipeline.to_json(),
+            "one_run": None if self.one_run is None else self.one_run.to_json(),
             "noise": [check.to_json() for check in self.checks],
             "violations": self.violations,
             "notes": self.notes,
@@ -111,7 +116,7 @@ def audit_curator(
     one, two = run_trials(
         lambda side, n: CuratorTask(plan, inputs, side, n), runs, workers=workers, title="curator", progress=progress
     )
-    report.curator = _bound(one, two, plan, alpha * _SHARES["curator"])
+    report.curator = _bound(one, two, plan, alpha * SHARES["curator"])
     report.faults.extend(sorted({*one.faults, *two.faults}))
     both = np.concatenate([one.prints, two.prints])
     report.checks.extend([repeats(both), *noise_checks(plan, two)[1:]])
@@ -158,7 +163,7 @@ def audit_pipeline(
         title="fits",
         progress=progress,
     )
-    report.pipeline = _bound(one, two, plan, alpha * _SHARES["pipeline"])
+    report.pipeline = _bound(one, two, plan, alpha * SHARES["pipeline"])
     report.faults.extend(sorted({*one.faults, *two.faults}))
     report.checks.append(repeats(np.concatenate([one.prints, two.prints])))
     return report
