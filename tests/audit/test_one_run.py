@@ -67,7 +67,7 @@ def test_no_leak_gives_nothing() -> None:
 def test_methods_with_canaries(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below ε as built; far above it with hardly any noise."""
     privacy = Privacy(parse_level("node:owned,max_degree=1"), 0.2, 1e-6)
-    settings = {"batch_size": None, "steps": 5, "hidden": 4, "insecure_noise_seed": None, "privacy": privacy}
+    settings = {"batch_size": None, "steps": 5, "hidden": 16, "insecure_noise_seed": None, "privacy": privacy}
     estimator = make(name, "node:owned,max_degree=1").set_params(**settings)
     found = audit_one_run(estimator, canaries=150, others=20)
     assert found.epsilon <= 0.2

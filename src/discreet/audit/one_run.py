@@ -138,7 +138,7 @@ def canary_graph(canaries: int, others: int, rng: np.random.Generator) -> Graph:
     """Canaries first, each with a feature of its own; then ordinary nodes in a ring."""
     n, width = canaries + others, canaries + 4
     features = np.zeros((n, width))
-    features[np.arange(canaries), np.arange(canaries)] = 10.0
+    features[np.arange(canaries), np.arange(canaries)] = 3.0
     features[canaries:, canaries:] = rng.standard_normal((others, 4))
     ring = canaries + np.arange(others)
     labels = rng.integers(0, 2, n)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit
@@ -21,6 +22,7 @@ from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, worst_pair
 from discreet.errors import OutputExistsError, ParameterError
 from discreet.graph.graph import Graph
+from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import OBJECTS
 from discreet.privacy.certificate import AUDIT_SCHEMA, audit_digest
 
@@ -28,6 +30,7 @@ Progress = Callable[[str, int, int], None]
 LEAST_RUNS = 80
 _MOST_ASKED = 2_000_000
 _CROWDED = 1e-3
+_LEAST_HIDDEN = 16
 CAVEAT = (
     "An audit falsifies; it does not prove. A bound on epsilon from below says what an attack achieved on small "
     "graphs, not what the best attack could."
@@ -148,8 +151,14 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
             found.notes.append(
                 f"delta {plan.delta:g} is too large for {effort.canaries} canaries to show much: take less"
             )
-        found.one_run = audit_one_run(subject.planned, canaries=effort.canaries, alpha=share, seed=effort.seed)
+        found.one_run = audit_one_run(_wide(subject.planned), canaries=effort.canaries, alpha=share, seed=effort.seed)
     return AuditReport(_subject(subject, plan.delta), replay, found)
+
+
+def _wide(estimator: NodeClassifier) -> NodeClassifier:
+    """Hidden layers in which the gradients of many canaries can be told apart."""
+    found = clone(estimator)
+    return found.set_params(hidden=max(_LEAST_HIDDEN, found.hidden)) if hasattr(found, "hidden") else found
 
 
 def _graph(rng: np.random.Generator, *, directed: bool) -> Graph:
