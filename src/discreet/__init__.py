@@ -18,6 +18,7 @@ from typing import Any
 _NAMES = {
     "Compute": "discreet.methods.compute",
     "Curator": "discreet.mechanisms.curator",
+    "DPAR": "discreet.methods.dpar",
     "DPDGC": "discreet.methods.dpdgc",
     "DPGNN": "discreet.methods.dp_gnn",
     "DPMLPClassifier": "discreet.methods.dp_mlp",

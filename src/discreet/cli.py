@@ -136,6 +136,7 @@ def plan(
                 "epsilon": made.privacy.epsilon,
                 "delta": made.delta,
                 "epsilon_spent": made.epsilon,
+                "accounting": made.accounting,
                 "epsilon_by_accountant": made.spend(),
                 "covers": made.covers,
                 "stages": [{**stage.to_json(), "noise_std": stage.noise_std} for stage in made.stages],

@@ -31,6 +31,7 @@ def training_result(estimator: NodeClassifier, graph: Graph, seed: int, split: s
         "epsilon": privacy.epsilon,
         "delta": estimator.plan_.delta,
         "epsilon_spent": estimator.epsilon_spent_,
+        "accounting": estimator.plan_.accounting,
         "accuracy": figures["accuracy"],
         "by_class": {
             name: estimator.score(graph, name, by_class=True, uncovered=True) for name in masks if name == "test"

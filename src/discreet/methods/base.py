@@ -26,7 +26,7 @@ from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
 from discreet.privacy.levels import Level, NoPrivacy
-from discreet.privacy.plan import Plan, Stage, make_plan
+from discreet.privacy.plan import Claim, Plan, Stage, make_plan
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -115,6 +115,10 @@ class NodeClassifier(BaseEstimator):
         """
         return outlook_of(plan)
 
+    def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
+        """What a paper claims for its own noise, where that noise is asked for; None certifies."""
+        return None
+
     # ---------------------------------------------------------------- plan and fit
 
     def plan(self, public: PublicFacts, extra: Sequence[PublicFacts] = ()) -> Plan:
@@ -129,7 +133,8 @@ class NodeClassifier(BaseEstimator):
         if not drafts and isinstance(level, NoPrivacy):
             drafts = [_exposed()]
         largest = max(facts.num_nodes for facts in (public, *extra))
-        return make_plan(self.method, privacy, largest, drafts, self.covers, self._notes(public, level))
+        notes, claim = self._notes(public, level), self._claim((public, *extra), level)
+        return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
 
     def fit(self, graph: Graph, *, extra_graphs: Sequence[Graph] = (), progress: Progress | None = None) -> Self:
         """Learn from the graph under the plan.

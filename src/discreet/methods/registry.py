@@ -79,6 +79,13 @@ _OWN = (
         "a graph network on degree-bounded ego-nets, by noisy clipped gradients (DP-GNN; paper 001)",
     ),
     MethodInfo(
+        "dpar",
+        "discreet.methods.dpar:DPAR",
+        ("none", "node"),
+        "weights",
+        "noisy PageRank picks whom a node averages, then noisy clipped gradients (DPAR; paper 000)",
+    ),
+    MethodInfo(
         "gcon",
         "discreet.methods.gcon:GCON",
         ("none", "edge"),

@@ -20,16 +20,20 @@ import numpy as np
 import numpy.typing as npt
 from dp_accounting import NeighboringRelation
 from dp_accounting.dp_event import DpEvent
+from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import rdp_privacy_accountant as rdp
 
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.gaussian import gaussian_epsilon
+from discreet.privacy.gaussian_pairs import LARGEST_LOSS
 from discreet.privacy.node_sampling import amplified, split_sampling
 
 FloatArray = npt.NDArray[np.float64]
 PLD_INTERVAL = 1e-4
+HOPELESS_LOSS = 1000.0
+"""An expected loss beyond which no distribution is built: ε is then infinite to this accountant."""
 RDP_ORDERS: FloatArray = np.unique(
     np.concatenate(
         [
@@ -142,7 +146,20 @@ def pld_epsilon(event: DpEvent, delta: float) -> float | None:
     return float(total.get_epsilon_for_delta(delta))
 
 
+def hopeless(mean_loss: float, count: int) -> bool:
+    """Whether the loss is in the hundreds at once or in the thousands in all: grids would not fit in memory."""
+    return mean_loss > LARGEST_LOSS / 4 or mean_loss * count > HOPELESS_LOSS
+
+
+def everything_lost() -> pld.PrivacyLossDistribution:
+    """ε = ∞: safe whatever the truth. A sliver stays finite, for dp_accounting cannot compose nothing."""
+    sliver = np.array([1e-9])
+    return pld.PrivacyLossDistribution(pld_pmf.DensePLDPmf(PLD_INTERVAL, 0, sliver, 1.0, pessimistic_estimate=True))
+
+
 def _pld_gaussian(event: Any, count: int) -> pld.PrivacyLossDistribution:
+    if hopeless(1 / (2 * event.noise_multiplier**2), count):
+        return everything_lost()
     return pld.from_gaussian_mechanism(
         event.noise_multiplier / math.sqrt(count), value_discretization_interval=PLD_INTERVAL
     )

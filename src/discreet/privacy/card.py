@@ -13,6 +13,12 @@ def render_card(certificate: Mapping[str, Any]) -> str:
     warning = (
         [] if certificate["noise"]["for_release"] else ["> **Not for release.** " + certificate["noise"]["source"], ""]
     )
+    claim = certificate.get("claim")
+    if claim:
+        warning += [
+            f"> **Not a guarantee.** ε = {_figure(certificate['epsilon'])} is {claim['status']} ({claim['by']}).",
+            "",
+        ]
     if certificate["epsilon"] == "infinite":
         warning += ["> **Not private.** This model was trained without any guarantee (ε = ∞).", ""]
     if certificate["tuning"].startswith(NOT_ACCOUNTED):
@@ -21,13 +27,13 @@ def render_card(certificate: Mapping[str, Any]) -> str:
         f"# {certificate['method']}: a model for {certificate['task']}",
         "",
         *warning,
-        f"- **Guarantee**: ε = {_figure(certificate['epsilon'])}, δ = {certificate['delta']:g} "
-        f"(budget ε = {_figure(certificate['budget']['epsilon'])})",
+        f"- **{'Claim' if claim else 'Guarantee'}**: ε = {_figure(certificate['epsilon'])}, "
+        f"δ = {certificate['delta']:g} (budget ε = {_figure(certificate['budget']['epsilon'])})",
         f"- **Protected**: {certificate['level']['relation']}",
         f"- **Covers** ({certificate['covers']['name']}): {certificate['covers']['means']}",
         f"- **Taken as public**: {certificate['public']}",
         f"- **Trust**: {certificate['trust']}",
-        f"- **Accounting**: {certificate['accounting']}; "
+        f"- **Accounting**: {certificate['accounting']}; {'proved for the same noise: ' if claim else ''}"
         + ", ".join(f"{name} ε = {_figure(value)}" for name, value in certificate["epsilon_by_accountant"].items()),
         f"- **Noise**: {certificate['noise']['source']}",
         f"- **Tuning**: {certificate['tuning']}",

@@ -47,11 +47,10 @@ from scipy.stats import binom, hypergeom
 
 from discreet.errors import PrivacyError
 from discreet.privacy import accountants, events
-from discreet.privacy.gaussian_pairs import LARGEST_LOSS, FloatArray, OppositeMixtures, binomial_head
+from discreet.privacy.gaussian_pairs import FloatArray, OppositeMixtures, binomial_head
 
 Change = Literal["null", "replace"]
 
-_HOPELESS_LOSS = 1000.0
 _SPARE = 1e-21
 """Batches that hold more of the unit's examples than a tail of this mass are charged as infinite loss."""
 
@@ -132,22 +131,9 @@ def _as_classical(event: GroupSampledGaussianDpEvent) -> DpEvent:
 
 def _pld_poisson_group(event: GroupSampledGaussianDpEvent, count: int) -> pld.PrivacyLossDistribution:
     forth, back, _ = dominating_pair(event)
-    if hopeless(max(forth.mean_loss(), back.mean_loss()), count):
-        return everything_lost()
+    if accountants.hopeless(max(forth.mean_loss(), back.mean_loss()), count):
+        return accountants.everything_lost()
     return _one_poisson_step(event, accountants.PLD_INTERVAL).self_compose(count)
-
-
-def hopeless(mean_loss: float, count: int) -> bool:
-    """Whether the loss is in the hundreds at once or in the thousands in all: grids would not fit in memory."""
-    return mean_loss > LARGEST_LOSS / 4 or mean_loss * count > _HOPELESS_LOSS
-
-
-def everything_lost() -> pld.PrivacyLossDistribution:
-    """ε = ∞: safe whatever the truth. A sliver stays finite, for dp_accounting cannot compose nothing."""
-    sliver = np.array([1e-9])
-    return pld.PrivacyLossDistribution(
-        pld_pmf.DensePLDPmf(accountants.PLD_INTERVAL, 0, sliver, 1.0, pessimistic_estimate=True)
-    )
 
 
 @lru_cache(maxsize=8)
@@ -211,8 +197,8 @@ def _revealed_curve(shifts: FloatArray, log_weights: FloatArray, multiplier: flo
 
 def _pld_fixed_group(event: GroupFixedSampledGaussianDpEvent, count: int) -> pld.PrivacyLossDistribution:
     shifts, log_weights = _shifts_of_fixed_batch(event)
-    if hopeless(float(np.exp(log_weights) @ (shifts / event.noise_multiplier) ** 2 / 2), count):
-        return everything_lost()
+    if accountants.hopeless(float(np.exp(log_weights) @ (shifts / event.noise_multiplier) ** 2 / 2), count):
+        return accountants.everything_lost()
     return _one_fixed_step(event, accountants.PLD_INTERVAL).self_compose(count)
 
 

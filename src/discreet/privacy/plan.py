@@ -106,10 +106,19 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """An ε that a paper claims for its own noise, by formulas of its own: reproduced, not verified."""
+
+    epsilon: float
+    formulas: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """An ordered tuple of stages, made from public information only, within a budget.
 
-    Guarantee: ``plan.epsilon <= plan.privacy.epsilon`` at ``plan.delta``, or the plan cannot be made.
+    Guarantee: ``plan.epsilon <= plan.privacy.epsilon`` at ``plan.delta``, or the plan cannot be made. With a
+    ``claim`` there is none: ``epsilon`` is what the claim says, and ``spend`` what can be proved for the same noise.
     """
 
     method: str
@@ -118,6 +127,7 @@ class Plan:
     stages: tuple[Stage, ...]
     covers: str
     notes: tuple[str, ...] = ()
+    claim: Claim | None = None
     epsilon: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -125,9 +135,14 @@ class Plan:
         names = [stage.name for stage in self.stages]
         if len(set(names)) != len(names):
             raise PrivacyError(f"stage names must be unique, not {names}")
-        object.__setattr__(self, "epsilon", epsilon_of(self.event(), self.delta))
+        object.__setattr__(self, "epsilon", self.claim.epsilon if self.claim else epsilon_of(self.event(), self.delta))
         if not self.epsilon <= self.privacy.epsilon:
             raise PrivacyError(f"the plan spends epsilon {self.epsilon}, more than {self.privacy.epsilon}")
+
+    @property
+    def accounting(self) -> str:
+        """``rigorous``, or ``as-published`` where ε is a paper's claim."""
+        return "as-published" if self.claim else "rigorous"
 
     def stage(self, name: str) -> Stage:
         """The stage of that name."""
@@ -153,12 +168,16 @@ def make_plan(
     drafts: Sequence[Stage],
     covers: str,
     notes: Sequence[str] = (),
+    claim: Claim | None = None,
 ) -> Plan:
     """Calibrate all stages together and check the result.
 
-    The drafts carry *relative* noise: one common factor scales them all to the budget.
+    The drafts carry *relative* noise: one common factor scales them all to the budget. With a ``claim`` they carry
+    the noise of its formulas, and are taken as they are.
     """
     delta = privacy.resolve_delta(num_nodes)
+    if claim is not None:
+        return Plan(method, privacy, delta, tuple(drafts), covers, tuple(notes), claim)
     if privacy.level.kind == "none":
         stages = tuple(stage.without_noise() for stage in drafts)
     elif drafts:
@@ -187,6 +206,11 @@ def _render(plan: Plan) -> str:
     body = _table(plan.stages) if plan.stages else ["  no stage reads private data"]
     bounds = ", ".join(f"{name} {value:.6g}" for name, value in plan.spend().items())
     foot = [f"  spends    epsilon {plan.epsilon:.6g} at delta {plan.delta:g}  ({bounds})"]
+    if plan.claim:
+        foot = [
+            f"  claims    epsilon {plan.epsilon:.6g} at delta {plan.delta:g} by {plan.claim.formulas}: NOT VERIFIED",
+            f"  proved    for the same noise: {bounds}",
+        ]
     if math.isinf(plan.epsilon):
         foot = ["  spends    epsilon infinite: THIS MODEL IS NOT PRIVATE"]
     return "\n".join([*head, "", *body, "", *foot, *(f"  note      {note}" for note in plan.notes)])

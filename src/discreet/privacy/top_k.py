@@ -34,8 +34,8 @@ from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from discreet.privacy import accountants, events
-from discreet.privacy.accountants import FloatArray
-from discreet.privacy.group_sampling import check_multiplier, check_whole, everything_lost, hopeless
+from discreet.privacy.accountants import FloatArray, everything_lost, hopeless
+from discreet.privacy.group_sampling import check_multiplier, check_whole
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

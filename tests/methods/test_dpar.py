@@ -1,0 +1,321 @@
+"""dpar: rows and their caps, the split of the budget, prediction, the paper's formulas and how they are labelled."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from discreet.errors import ParameterError, UncoveredReleaseError, UnsupportedError
+from discreet.graph.graph import Graph
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
+from discreet.methods.dpar import DPAR, NETWORK, SAMPLE, STRUCTURE, structure_survives
+from discreet.methods.dpar_published import PublishedSetting, pick_epsilon, published_noise
+from discreet.methods.dpar_rows import (
+    SampledNodes,
+    cap_users,
+    clip_columns,
+    keep_range,
+    mixed_slots,
+    read_answer,
+    without_own,
+)
+from discreet.methods.release import load_release
+from discreet.privacy.budget import Privacy
+from discreet.privacy.certificate import verify
+from discreet.privacy.levels import NodeLevel
+from discreet.privacy.node_sampling import SampledNodesDpEvent, amplified
+
+approx = pytest.approx
+
+
+def private(epsilon=4.0, delta=1e-3, **level):
+    return Privacy(NodeLevel(**level), epsilon, delta)
+
+
+def quick(epsilon=4.0, **parameters):
+    return DPAR(private(epsilon), **{"steps": 2, "hidden": 4, "top_k": 1, **parameters})
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return split(csbm(num_nodes=120, num_features=20, average_degree=8, seed=0), "80/20:inductive", 0)
+
+
+# -------------------------------------------------------------------- rows
+
+
+def test_own_columns_are_left_out():
+    rows = sp.csr_array(np.arange(1.0, 13.0).reshape(3, 4))
+    assert without_own(rows, np.array([0, 2, 3])).toarray().tolist() == [[2, 3, 4], [5, 6, 8], [9, 10, 11]]
+
+
+def test_no_column_has_more_than_kappa_users_and_the_largest_stay():
+    rng = np.random.default_rng(0)
+    for users in (1, 2, 5):
+        columns, weight = rng.integers(0, 7, (30, 3)), rng.random((30, 3)).round(1)
+        kept = cap_users(columns, weight, users)
+        for column in range(7):
+            mine = np.sort(weight[columns == column])[::-1]
+            chosen = np.sort(weight[kept & (columns == column)])[::-1]
+            assert chosen.tolist() == [w for w in mine[:users] if w > 0]
+
+
+def test_slots_name_a_node_in_its_own_row_and_kappa_others():
+    rng = np.random.default_rng(1)
+    nodes = SampledNodes(np.arange(100, 120), np.ones(20, dtype=bool), np.arange(0, 20, 2))
+    for users in (1, 3):
+        for _ in range(50):
+            answer = np.stack([rng.integers(-3, 30, (10, 4)).astype(float), rng.normal(size=(10, 4))], axis=-1)
+            answer[rng.random((10, 4)) < 0.1] = np.nan
+            picked, weight = read_answer(answer, 19)
+            slots = mixed_slots(nodes, picked, weight, users, 0.3)
+            own = nodes.source_ids
+            assert (slots.index[:, 0] == own).all()
+            assert (slots.weight >= 0).all()
+            assert slots.weight.sum(axis=1) == approx(1)
+            for node in nodes.ids:
+                rows = {row for row in range(10) if node in slots.index[row]}
+                assert len(rows - {int(r) for r in np.flatnonzero(own == node)}) <= users
+            assert (slots.weight[:, 1:][slots.index[:, 1:] == own[:, None]] == 0).all()
+
+
+def test_published_columns_are_scaled_to_tau():
+    nodes = SampledNodes(np.arange(6), np.ones(6, dtype=bool), np.arange(6))
+    picked, weight = np.zeros((6, 1), dtype=np.int64), np.full((6, 1), 0.5)
+    slots = clip_columns(nodes, picked, weight, 1.0)
+    assert slots.weight.sum() == approx(1.0)
+    assert clip_columns(nodes, picked, weight, 9.0).weight.sum() == approx(3.0)
+
+
+def test_coins_follow_the_key_and_the_rate(graph):
+    rng = np.random.default_rng(0)
+    alive = [keep_range(graph, bytes([i] * 16), 0.3, 10, rng).alive.mean() for i in range(60)]
+    assert np.mean(alive) == approx(0.3, abs=0.03)
+    one, two = (keep_range(graph, bytes(16), 0.3, 10, np.random.default_rng(4)) for _ in range(2))
+    assert np.array_equal(one.alive, two.alive)
+    assert np.array_equal(one.sources, two.sources)
+    assert keep_range(graph, b"", 1.0, 10, rng).alive.all()
+
+
+# -------------------------------------------------------------------- plan
+
+
+def test_auto_gives_all_to_gradients_unless_picks_would_survive(graph):
+    for mechanism in ("em0", "em1", "gm"):
+        for epsilon in (1.0, 8.0):
+            plan = quick(epsilon, mechanism=mechanism).plan(graph.public)
+            assert [stage.name for stage in plan.stages] == [NETWORK]
+            assert plan.stages[0].parameters["touched"] == 1
+            assert any("noise would drown PageRank" in note for note in plan.notes)
+    rich = quick(60.0, sources=1)
+    assert rich._share(graph.public, NodeLevel()) == 0.5
+    assert quick(60.0)._share(graph.public, NodeLevel()) == 0.0
+
+
+def test_the_rule_is_about_the_largest_noise():
+    """At the rule's edge a score at its clip bound is the largest of all in about half of the draws."""
+    rng, candidates = np.random.default_rng(0), 2000
+    edge = math.log(candidates)
+    assert structure_survives(edge * math.sqrt(10), "em0", 5, 2, candidates)
+    assert not structure_survives(edge * math.sqrt(10) * 0.99, "em0", 5, 2, candidates)
+    assert not structure_survives(edge * math.sqrt(10), "em1", 5, 2, candidates)
+    wins = edge + rng.gumbel(size=400) > rng.gumbel(size=(400, candidates)).max(axis=1)
+    assert 0.4 < wins.mean() < 0.6
+    wins = math.sqrt(2 * edge) + rng.standard_normal(400) > rng.standard_normal((400, candidates)).max(axis=1)
+    assert 0.4 < wins.mean() < 0.85
+    assert structure_survives(1.001 * math.sqrt(2 * edge) * math.sqrt(10), "gm", 5, 2, candidates)
+
+
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_a_given_share_is_planned_and_kappa_counts(graph, mechanism):
+    plan = quick(mechanism=mechanism, structure_share=0.3, users=3, top_k=2).plan(graph.public)
+    assert 3.9 < plan.epsilon <= 4.0
+    structure, network = plan.stages
+    assert structure.shape == (96, 95)
+    assert structure.sensitivity == approx(0.01 * math.sqrt(2 * 96) if mechanism == "gm" else 0.001)
+    assert network.parameters["touched"] == 4
+    assert network.parameters["change"] == "null"
+
+
+def test_more_for_picks_means_less_noise_there_and_more_in_steps(graph):
+    low, high = (quick(structure_share=share).plan(graph.public) for share in (0.1, 0.9))
+    assert low.stage(STRUCTURE).noise_std > 2 * high.stage(STRUCTURE).noise_std
+    assert low.stage(NETWORK).noise_std < high.stage(NETWORK).noise_std / 2
+
+
+def test_sampling_amplifies_the_whole_once(graph):
+    whole, part = (
+        quick(1.0).plan(graph.public),
+        quick(1.0, node_rate=0.2).plan(graph.public),
+    )
+    assert [stage.name for stage in part.stages] == [SAMPLE, NETWORK]
+    assert part.stages[0].event == SampledNodesDpEvent(0.2)
+    assert part.stage(NETWORK).noise_std < whole.stage(NETWORK).noise_std / 1.5
+    from discreet.privacy import events
+    from discreet.privacy.accountants import epsilon_of
+
+    network = part.stage(NETWORK)
+    inner = epsilon_of(events.repeat(network.event, network.runs), part.delta / 0.2)
+    assert part.epsilon == approx(amplified(inner, 0.2), rel=1e-9)
+    assert part.epsilon <= 1.0
+
+
+# -------------------------------------------------------------------- fit and predict
+
+
+def test_without_privacy_picks_are_the_true_neighbours(graph):
+    from discreet.ops.ppr import appr_rows
+
+    model = DPAR(Privacy.none(), steps=150, top_k=3, mechanism="em1", clip_norm=1.0).fit(graph)
+    ids = np.flatnonzero(graph.train_mask)
+    exact = appr_rows(graph.adjacency[ids][:, ids], np.arange(len(ids))).toarray()
+    np.fill_diagonal(exact, 0)
+    for row in range(len(ids)):
+        reached = np.flatnonzero(exact[row])
+        best = set(ids[np.argsort(-exact[row])[:3]]) if len(reached) >= 3 else set(ids[reached])
+        assert best <= set(model.picks_[row].tolist()) | {ids[0]}
+    assert model.score(graph, "test", uncovered=True) > 0.5
+
+
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_at_a_sane_budget_picks_are_not_the_true_neighbours(graph, mechanism):
+    """What the docs say of ε = 8: one pick in a few hits a neighbour, which is chance on a graph of this density."""
+    model = quick(8.0, mechanism=mechanism, structure_share=0.5, steps=1, entry_clip=0.1, norm_clip=1.0)
+    picks, sources = model.fit(graph).picks_[:, 0], np.flatnonzero(graph.train_mask)
+    assert np.mean([graph.adjacency[s, p] > 0 for s, p in zip(sources, picks, strict=True)]) < 0.3
+
+
+def test_prediction_is_power_iteration(graph):
+    model = quick(propagation_steps=2).fit(graph)
+    import torch
+
+    with torch.no_grad():
+        own = model.network_(torch.tensor(np.asarray(graph.features)))
+    dense = graph.adjacency.toarray()
+    degree = dense.sum(axis=1)
+    logits = own.numpy()
+    rows = logits
+    for _ in range(2):
+        mean = dense @ rows / np.maximum(degree, 1)[:, None]
+        rows = np.where(degree[:, None] > 0, 0.75 * mean + 0.25 * logits, logits)
+    expected = torch.softmax(torch.tensor(rows), dim=1).numpy()
+    assert model.predict_proba(graph, uncovered=True) == approx(expected, abs=1e-5)
+    with pytest.raises(UncoveredReleaseError, match="weights alone"):
+        model.predict(graph)
+
+
+def test_sparse_features_and_isolated_sources(graph):
+    alone = Graph.from_edges([], [], sp.csr_array(np.eye(12)), np.arange(12) % 3, num_classes=3)
+    alone = alone.with_masks(np.arange(9), None, np.arange(9, 12))
+    for share in (0.0, 0.5):
+        for rate in (None, 0.5):
+            model = quick(structure_share=share, node_rate=rate).fit(alone)
+            assert np.isfinite(model.predict_proba(alone, uncovered=True)).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"top_k": 96}, "top_k must be at most the 95 nodes"),
+        ({"sources": 97}, "sources must be at most the 96 nodes"),
+        ({"node_rate": 0.0}, "node_rate .*greater than 0"),
+        ({"node_rate": 1.5}, "node_rate .*less than or equal to 1"),
+        ({"structure_share": 1.0}, "structure_share"),
+        ({"batch_size": 200}, "batch_size 200 is larger"),
+        ({"sources": 5, "batch_size": 6}, "batch_size 6 is larger"),
+        ({"users": 0}, "users"),
+        ({"mechanism": "em2"}, "mechanism"),
+        ({"accounting": "as-published", "sources": 60}, "at most the 9 nodes"),
+    ],
+)
+def test_bad_input(graph, changes, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        quick(**changes).fit(graph)
+
+
+def test_what_it_does_not_do(graph):
+    with pytest.raises(UnsupportedError, match="extra graphs"):
+        quick().fit(graph, extra_graphs=[graph])
+    with pytest.raises(UnsupportedError, match="noise_multiplier"):
+        quick(noise_multiplier=2.0).fit(graph)
+
+
+# -------------------------------------------------------------------- certificates
+
+
+def test_a_rigorous_release_with_all_three_stages_verifies(graph, tmp_path):
+    quick(structure_share=0.4, node_rate=0.5, mechanism="em1").fit(graph).save(tmp_path / "release")
+    checks = verify(tmp_path / "release")
+    assert all(check.passed for check in checks), checks
+    certificate = json.loads((tmp_path / "release" / "certificate.json").read_text())
+    assert [stage["name"] for stage in certificate["stages"]] == [SAMPLE, STRUCTURE, NETWORK]
+    # forging the rate must show: epsilon no longer follows from the events
+    certificate["stages"][0]["event"]["sampling_probability"] = 0.01
+    (tmp_path / "release" / "certificate.json").write_text(json.dumps(certificate))
+    assert {"epsilon", "digest"} <= {check.name for check in verify(tmp_path / "release") if not check.passed}
+
+
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_as_published_is_a_claim_and_says_so_everywhere(graph, tmp_path, mechanism):
+    model = quick(8.0, accounting="as-published", mechanism=mechanism, node_rate=0.5).fit(graph)
+    assert model.epsilon_spent_ == 8.0
+    assert min(model.plan_.spend().values()) > 100
+    assert "NOT VERIFIED" in str(model.plan_)
+    assert model.certificate_["accounting"] == "as-published"
+    assert model.certificate_["claim"]["status"] == "claimed by the paper, not verified"
+    model.save(tmp_path / "release")
+    failed = [check for check in verify(tmp_path / "release") if not check.passed]
+    assert [check.name for check in failed] == ["accounting"]
+    assert "claimed by the paper, not verified" in failed[0].detail
+    card = (tmp_path / "release" / "card.md").read_text()
+    assert "**Not a guarantee.**" in card
+    assert "claimed by the paper, not verified" in card
+    assert "**Guarantee**" not in card
+    assert load_release(tmp_path / "release").epsilon_spent_ == 8.0
+
+
+def test_a_claim_that_is_relabelled_rigorous_fails(graph, tmp_path):
+    from discreet.privacy.certificate import digest
+
+    quick(8.0, accounting="as-published", node_rate=0.5).fit(graph).save(tmp_path / "release")
+    path = tmp_path / "release" / "certificate.json"
+    certificate = {**json.loads(path.read_text()), "accounting": "rigorous"}
+    path.write_text(json.dumps({**certificate, "digest": digest(certificate)}))
+    assert "epsilon" in {check.name for check in verify(tmp_path / "release") if not check.passed}
+
+
+# -------------------------------------------------------------------- the paper's formulas
+
+
+SETTING = PublishedSetting(
+    epsilon=8, delta=2e-3, node_rate=0.09, share=0.5, nodes=216, rows=70, picks=2, batch=60, steps=200, column_norm=1.0
+)
+
+
+def test_formulas_by_hand():
+    """Cora-ML in the paper's setting: ε/q′ = 88.9, of which a row gets 44.4/(2√(70·ln(e + 44.4/0.0111))) = 0.92."""
+    inner, delta = 8 / 0.09, 2e-3 / 0.09
+    row = inner / 2 / (2 * math.sqrt(70 * math.log(math.e + inner / 2 / (delta / 2))))
+    assert row == approx(0.9221, abs=1e-3)
+    row_delta = delta / 2 / 140
+    noise = published_noise(SETTING, "em0")
+    each = 1 / noise.index
+    assert 2 * min(2 * each, 2 * each * math.tanh(each) + each * math.sqrt(4 * math.log(1 / row_delta))) == approx(row)
+    assert published_noise(SETTING, "gm").row == approx(math.sqrt(2 * math.log(1.25 / row_delta)) / row)
+    assert published_noise(SETTING, "em1").value == approx(2 / (row / 2))
+    assert noise.step == approx(2 * (60 / 216) * math.sqrt(200 * math.log(2 / delta)) / (inner / 2))
+    assert pick_epsilon(0.4, 1e-4, 1) == approx(0.2)  # few picks: the pure bound 2Kε is the smaller
+
+
+def test_its_noise_grows_with_a_smaller_budget_and_with_its_share():
+    from dataclasses import replace
+
+    small = published_noise(replace(SETTING, epsilon=1), "em0")
+    assert small.index > published_noise(SETTING, "em0").index
+    assert small.step == approx(8 * published_noise(SETTING, "em0").step)
+    assert published_noise(replace(SETTING, share=0.0), "em0").index is None
