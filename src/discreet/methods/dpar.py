@@ -309,6 +309,7 @@ class DPAR(PrivatelyTrained):
         graph, level = graphs[0], self._checked_privacy().level
         nodes = self._sampled(graph, curator)
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
+        self.row_ids_ = nodes.source_ids
         self.picks_: npt.NDArray[np.int64] | None = None
         slots = own_slots(nodes)
         if any(stage.name == STRUCTURE for stage in curator.plan.stages):
