@@ -17,6 +17,7 @@ import pytest
 
 from discreet.bench.execute import execute
 from discreet.bench.pool import run_all
+from discreet.bench.runner import _Clock, _time
 from discreet.bench.store import RESULTS
 from discreet.bench.tables import lay_out, tables_of
 from discreet.bench.trials import Trial, expand, unique
@@ -169,3 +170,20 @@ def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "smoke", "--list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {"method", "level", "dataset", "seeds"} <= rows[0].keys()
+
+
+def test_time_left_is_guessed_from_like_trials() -> None:
+    quick, slow = trials(2, 3), trials(3, 3)
+    took = {quick[0].id: 2.0, slow[0].id: 8.0}
+    clock = _Clock([], [*quick, *slow], jobs=2)
+    assert clock.seconds_left() is None
+    for trial in (quick[0], slow[0]):
+        clock.finished({"id": trial.id, "trial": trial.to_json(), "status": "ok", "wall_seconds": took[trial.id]})
+    assert (clock.done, clock.failed, clock.total) == (2, 0, 6)
+    assert clock.seconds_left() == pytest.approx(4 * 5.0 / 2)
+    assert _time(None) == "time left unknown"
+    assert [_time(seconds) for seconds in (30, 600, 7200)] == [
+        "about 30 s left",
+        "about 10 min left",
+        "about 2.0 h left",
+    ]

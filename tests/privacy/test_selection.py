@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.accountants import RDP_ORDERS, epsilon_of, rdp_curve, spend
+from discreet.privacy.node_sampling import SampledNodesDpEvent
 from discreet.privacy.selection import (
     OneOfDpEvent,
     draw_repeats,
@@ -125,6 +126,9 @@ def test_what_the_theorem_does_not_cover_is_refused() -> None:
         epsilon_of(boxed, 1e-5)
     with pytest.raises(PrivacyError, match="no accountant"):
         epsilon_of(select_event([events.GaussianDpEvent(1.0), events.ApproximateDpEvent(1.0, 1e-6)], 5.0, 0.0), 1e-5)
+    sampled = events.compose([SampledNodesDpEvent(0.5), events.GaussianDpEvent(2.0)])
+    with pytest.raises(PrivacyError, match="no accountant"):
+        epsilon_of(select_event([sampled], 5.0, 0.0), 1e-5)
     for mean, shape in ((1.0, 0.0), (math.inf, 0.0), (5.0, -0.5), (5.0, math.inf)):
         with pytest.raises(PrivacyError):
             gamma_for(mean, shape)
