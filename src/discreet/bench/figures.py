@@ -34,10 +34,12 @@ def draw(figure: Figure, entries: Sequence[Entry], rows: Mapping[str, Row], path
 
     panels = list(dict.fromkeys(_key(cell, figure.panel) for cell in found))
     styles = _styles(list(dict.fromkeys(_key(cell, figure.line) for cell in found)))
-    across = min(ACROSS, len(panels))
+    across = 2 if len(panels) == 4 else min(ACROSS, len(panels))
     down = math.ceil(len(panels) / across)
     with matplotlib.rc_context({"svg.hashsalt": "discreet", "font.size": 9, "svg.fonttype": "none"}):
-        drawing, axes = plt.subplots(down, across, figsize=(3.6 * across, 2.9 * down + 0.5), squeeze=False)
+        drawing, axes = plt.subplots(
+            down, across, figsize=(3.6 * across, 2.7 * down + 0.9), squeeze=False, layout="constrained"
+        )
         for axis, panel in itertools.zip_longest(axes.flat, panels):
             if panel is None:
                 axis.set_visible(False)
@@ -77,7 +79,8 @@ def _panel(axis: Any, figure: Figure, found: Sequence[Cell], styles: Mapping[tup
             **style,
         )
     if words:
-        axis.set_xticks(range(len(places)), places)
+        slanted = {"rotation": 25, "ha": "right"} if max(map(len, places)) > 8 else {}
+        axis.set_xticks(range(len(places)), places, **slanted)
     elif figure.log_x:
         axis.set_xscale("log")
     axis.set_xlabel(figure.x_label or LABELS.get(figure.x, figure.x))
@@ -90,17 +93,8 @@ def _legend(drawing: Any, axes: Any) -> None:
     for axis in axes.flat:
         handles, labels = axis.get_legend_handles_labels()
         named.update(dict(zip(labels, handles, strict=True)))
-    columns = min(4, len(named))
-    drawing.tight_layout()
-    drawing.legend(
-        named.values(),
-        named.keys(),
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=columns,
-        fontsize=8,
-        frameon=False,
-    )
+    columns = max(1, min(4, len(named), round(drawing.get_figwidth() / 2.2)))
+    drawing.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
 
 
 def _styles(names: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], dict[str, Any]]:

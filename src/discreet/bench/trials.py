@@ -155,6 +155,7 @@ def _of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None
             "split": _split(suite, case, dataset),
             "level": level,
             "epsilon": epsilon,
+            **_of_level(level),
             **options,
             **grid,
         }
@@ -228,6 +229,15 @@ def _spec(suite: Suite, dataset: str) -> str:
     if not suite.graphs[dataset]:
         raise ParameterError(f"suite {suite.name}: {dataset} is only printed, not run: it has no graph")
     return canonical(suite.graphs[dataset])
+
+
+def _of_level(level: str) -> dict[str, Any]:
+    """Numbers of a level that a figure may run along: the degree bound, and k neighbours."""
+    from discreet.privacy.level_specs import parse_level
+
+    parsed = parse_level(level)
+    found = {name: getattr(parsed, name, None) for name in ("max_degree", "k")}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _normal(level: str) -> str:
