@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +19,7 @@ from discreet.bench.summary import cells, half_width
 from discreet.bench.tables import lay_out, tables_of
 from discreet.bench.trials import Entry, expand, paper_only
 from discreet.bench.writers import cells_csv, latex, markdown, terminal
+from discreet.cli import main
 from tests.bench.helpers import row, suite
 
 TEXT = """
@@ -140,3 +143,24 @@ def test_figures_are_drawn_and_told_apart_without_colour(tmp_path: Path) -> None
     looks = [(style["marker"], style["ls"]) for style in _styles([(str(i),) for i in range(24)]).values()]
     assert len(set(looks)) == 24
     assert not draw(suite(TEXT).figures[0], entries, {}, tmp_path / "none.svg")
+
+
+def test_without_matplotlib_there_are_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries, rows = made(APART)
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "elsewhere.jsonl").write_text("".join(json.dumps(found) + "\n" for found in rows.values()))
+    command = ["bench", str(path), "--out", str(out), "--tables-only"]
+    with monkeypatch.context() as absent:
+        absent.setitem(sys.modules, "matplotlib", None)
+        assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "80.5 ± 0.9 [76.95]" in captured.out
+    assert "no figures" in captured.err
+    assert main([*command, "--format", "csv"]) == 0
+    assert (out / "curves.svg").exists()
+    assert capsys.readouterr().out == cells_csv(cells(entries, rows))
