@@ -22,7 +22,7 @@ from discreet.methods.attention import Attention, Edges
 from discreet.methods.lpgnn import LPGNN
 from discreet.methods.noisy_labels import NoisyLabelLoss, reported_loss
 from discreet.methods.release import load_release
-from discreet.ops.denoising import Denoised, denoise, kprop_operators
+from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import LocalLevel
 
@@ -235,3 +235,16 @@ def test_attention_weights_sum_to_one_and_follow_edges() -> None:
         moved = ((network(x, edges) - before).abs() > 1e-7).any(dim=1).numpy()
     reach = small.adjacency + sp.eye_array(30)
     assert not moved[((reach @ reach)[:, [0]].toarray() == 0).ravel()].any()
+
+
+def test_remembered_products_are_those_of_the_present_weights() -> None:
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    weight = torch.nn.Parameter(torch.ones(3, 2))
+    remembering = Remembering(rows)
+    first = remembering @ weight
+    assert first.requires_grad
+    with torch.no_grad():
+        assert torch.equal(remembering @ weight, rows @ weight)
+        weight.mul_(2)
+        assert torch.equal(remembering @ weight, rows @ weight)
+    assert (remembering @ weight).requires_grad

@@ -60,16 +60,16 @@ def train_on_reports(
     best, best_state, best_epoch = float("inf"), None, 0
     for epoch in range(epochs):
         network.train()
-        optimizer.step(torch.autograd.grad(loss(forward()), parameters), learning_rate)
+        value = loss(forward())
+        if score is not None:  # before the step: the same weights, so that their products are shared
+            found = _at_rest(network, forward, score)
+            if found < best:
+                best, best_epoch, best_state = found, epoch, _copy(network)
+            elif epoch - best_epoch >= patience:
+                break
+        optimizer.step(torch.autograd.grad(value, parameters), learning_rate)
         if progress is not None:
             progress(title, epoch + 1, epochs)
-        if score is None:
-            continue
-        found = _at_rest(network, forward, score)
-        if found < best:
-            best, best_epoch, best_state = found, epoch, _copy(network)
-        elif epoch - best_epoch >= patience:
-            break
     if best_state is not None:
         network.load_state_dict(best_state)
     network.eval()

@@ -27,7 +27,7 @@ from discreet.methods.local_training import ModelName, build_network, structure_
 from discreet.methods.networks import Activation, module_state, restore_module, widths_of
 from discreet.methods.noisy_labels import LossName, NoisyLabelLoss, TrainingReports, reported_loss
 from discreet.methods.training import Progress, training_rows
-from discreet.ops.denoising import Denoised, denoise, kprop_operators
+from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
 from discreet.ops.sparse import SparseMatrix
 from discreet.ops.threads import one_thread_if
@@ -161,7 +161,12 @@ class LPGNN(NodeClassifier):
                 notes.append(f"{name} are not read at all")
             else:
                 notes.append(f"epsilon_{'xy'[name == 'labels']} = {epsilon:g} for the {name} of a node")
-        if self.reports == "received":
+        if self.reports == "made":
+            notes.append(
+                "devices were simulated: the process that made this saw every record, and the guarantee is for what it "
+                "released"
+            )
+        else:
             notes.append(
                 "reports were made by their owners: this run drew none of their noise, and the guarantee rests on "
                 "their having used discreet.local with these settings"
@@ -215,7 +220,7 @@ class LPGNN(NodeClassifier):
     def _train(self, graph: Graph, rows: Any, told: TrainingReports, progress: Progress | None) -> float:
         """Fit the network; the number returned says how badly it explains the reports of validation nodes."""
         self.network_ = self._watched["network"] = self._build()
-        x = self._denoised(graph, rows)
+        x = Remembering(self._denoised(graph, rows))
         structure = structure_of(self.model, graph, str(self._device))
         operators = kprop_operators(graph, self.y_steps, self.aggregation, device=str(self._device))
         with one_thread_if(rows.shape[0] * rows.shape[1] < _SMALL):

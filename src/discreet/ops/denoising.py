@@ -47,6 +47,27 @@ class Denoised:
         return out if self.weight is None else out * self.weight
 
 
+class Remembering:
+    """Rows that remember their last product with each of a network's matrices, until that matrix changes.
+
+    Training and scoring at the same weights then share the widest product, which is most of the work.
+    """
+
+    def __init__(self, rows: Tensor | Denoised) -> None:
+        self._rows = rows
+        self._last: dict[int, tuple[int, Tensor]] = {}
+        self.shape = rows.shape
+
+    def __matmul__(self, matrix: Tensor) -> Tensor:
+        """The product; without gradients where it was computed before at these very weights."""
+        version, known = self._last.get(id(matrix), (-1, None))
+        if known is not None and version == matrix._version and not torch.is_grad_enabled():
+            return known
+        product = self._rows @ matrix
+        self._last[id(matrix)] = (matrix._version, product.detach())
+        return product
+
+
 def denoise(
     rows: Any, operators: Sequence[SparseMatrix], *, lazy: bool = False, device: str | torch.device = "cpu"
 ) -> Tensor | Denoised:
