@@ -60,7 +60,7 @@ def test_private_plans(graph: Graph, spec: str, touched: int, rows: float) -> No
     assert plan.stage("rows").sensitivity == pytest.approx(rows)
     assert plan.stage("network").parameters["touched"] == 1
     assert plan.epsilon <= 16
-    assert any("45% embedding, 10% rows, 45% network" in note for note in plan.notes)
+    assert any("23% embedding, 23% rows, 54% network" in note for note in plan.notes)
 
 
 def test_split_is_what_the_stages_cost(graph: Graph) -> None:

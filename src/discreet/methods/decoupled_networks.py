@@ -73,3 +73,19 @@ class JointNetwork(nn.Module):
         hidden = [self._activation(nn.functional.layer_norm(part, part.shape[-1:])) for part in parts]
         logits: Tensor = self.head(torch.cat(hidden, dim=1))
         return logits
+
+
+class TwoWeights(nn.Module):
+    """A product of two experts: log-probabilities from features and from rows, each with a weight of its own."""
+
+    def __init__(self, classes: int) -> None:
+        """Both count alike at first."""
+        super().__init__()
+        self._classes = classes
+        self.weights = nn.Parameter(torch.ones(2))
+
+    def forward(self, both: Tensor) -> Tensor:
+        """Logits from class probabilities by features, beside log-probabilities by rows."""
+        own, rows = both[:, : self._classes], both[:, self._classes :]
+        logits: Tensor = self.weights[0] * own.clamp_min(1e-6).log() + self.weights[1] * rows
+        return logits

@@ -21,7 +21,7 @@ from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc_private
 from discreet.methods.base import Arrays
-from discreet.methods.decoupled_networks import JointNetwork
+from discreet.methods.decoupled_networks import JointNetwork, TwoWeights
 from discreet.methods.dpdgc_embedding import (
     ROWS,
     STEP,
@@ -31,7 +31,7 @@ from discreet.methods.dpdgc_embedding import (
     release_rows,
     shares_note,
 )
-from discreet.methods.dpdgc_plain import plain_rows
+from discreet.methods.dpdgc_plain import plain_rows, weigh_rows
 from discreet.methods.gap import Head, graph_key
 from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
@@ -48,7 +48,9 @@ Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 DEFAULT_EMBEDDING: dict[str, Embedding] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 DEFAULT_WIDTH = 16
-DEFAULT_SPLIT = (0.45, 0.1, 0.45)
+WIDE = 256
+"""Width where it does no harm: rows without noise, or reduced to few directions before anything is trained on them."""
+DEFAULT_SPLIT = (0.3, 0.3, 0.7)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,17 +65,18 @@ class DPDGC(TrainedClassifier):
         gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
         ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.
     width
-        Width of Z. None: 16; with ``step`` it is the number of classes.
+        Width of Z. None: 16, or 256 for ``random`` at ``neighbor`` and ``node`` and without privacy. With ``step`` it
+        is the number of classes.
     row_norm
         c, the norm of W's rows. Noise is scaled with it, so it changes nothing: it is there because the paper has it.
     embedding_steps, embedding_step_size, embedding_batch
         Noisy steps of DP-Emb, their learning rate, and the expected batch (None: every training node in every step).
     own_dropout, head_dropout
         At ``none`` and ``edge``: how often the head is trained without what the features say, and its dropout.
-    rows_hidden, steps, step_size
-        At ``neighbor`` and ``node``: width of the layer that reads Z (``hidden`` is that of the features), and the
-        noisy steps of the joint network. (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and
-        ``weight_decay`` are for the other levels.)
+    components, rows_hidden, steps, step_size
+        At ``neighbor`` and ``node``: how many of Z's strongest directions the joint network reads, the width of the
+        layer that reads them (``hidden`` is that of the features), and the noisy steps of the network. (``dropout``,
+        ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
     clip_norm
         The norm to which gradients are clipped in every noisy step.
     split
@@ -99,7 +102,8 @@ class DPDGC(TrainedClassifier):
     embedding_batch: Annotated[int, Field(ge=1)] | None = None
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    rows_hidden: Annotated[int, Field(ge=1)] = 16
+    components: Annotated[int, Field(ge=1)] = 16
+    rows_hidden: Annotated[int, Field(ge=1)] = 64
     steps: Annotated[int, Field(ge=1)] = 200
     step_size: Annotated[float, Field(gt=0)] = 0.01
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
@@ -128,7 +132,10 @@ class DPDGC(TrainedClassifier):
     def _width(self, public: PublicFacts) -> int:
         if self._embedding() == "step":
             return public.num_classes
-        return DEFAULT_WIDTH if self.width is None else self.width
+        if self.width is not None:
+            return self.width
+        wide = self._is_private() and self._embedding() == "random"
+        return WIDE if wide or isinstance(self._checked_privacy().level, NoPrivacy) else DEFAULT_WIDTH
 
     def _shares(self) -> tuple[float, float, float]:
         """W, Z and joint network, as parts of 1; zero where there is no such part."""
@@ -172,9 +179,18 @@ class DPDGC(TrainedClassifier):
         self.network_: nn.Module = self._feature_network()
         self._watched["network"] = self.network_
         train_on_features(self.network_, graph, self._options(), self._generator, title="features", progress=progress)
+        if self._weighs_plainly():
+            self.cache_, weights = weigh_rows(self, graph, progress)
+            self.head_: nn.Module = weights
+            return
         self.cache_ = self._rows(graph, curator, progress).to(self._device)
-        self.head_ = self._watched["head"] = self._joint_head(self.cache_.shape[1])
+        self.head_ = self._joint_head(self.cache_.shape[1])
+        self._watched["head"] = self.head_
         self._train_head(graph, progress)
+
+    def _weighs_plainly(self) -> bool:
+        """Whether nothing is protected and W is trained: two views then need no more than a weight each."""
+        return isinstance(self._checked_privacy().level, NoPrivacy) and self._embedding() == "trained"
 
     def _rows(self, graph: Graph, curator: Curator, progress: Progress | None) -> Tensor:
         """What the head reads of the graph."""
@@ -189,8 +205,10 @@ class DPDGC(TrainedClassifier):
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
         return MLP(widths, self.activation, self.dropout, self._generator)
 
-    def _joint_head(self, rows: int) -> Head:
+    def _joint_head(self, rows: int) -> nn.Module:
         classes = self.public_.num_classes
+        if self._weighs_plainly():
+            return TwoWeights(classes)
         widths = widths_of(classes + rows, self.hidden, self.layers, classes)
         return Head(widths, self.activation, self.head_dropout, self._generator)
 

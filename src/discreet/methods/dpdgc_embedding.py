@@ -42,6 +42,7 @@ FULL_AT = 3.0
 """A row of the step counts in full from this many standard deviations of its noise (and as many neighbours) on."""
 
 FloatArray = npt.NDArray[np.float64]
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,21 @@ class Released:
         parts.append(damp_rows(torch.from_numpy(self.rows / (1 + self.rows_noise))))
         return torch.cat(parts, dim=1).float()
 
-    def scaled(self) -> Tensor:
-        """What a network trained by noisy steps reads: rows over their noise."""
-        return torch.from_numpy(self.rows / (1 + self.rows_noise)).float()
+    def principal(self, components: int) -> Tensor:
+        """What a network trained by noisy steps reads: the strongest directions of the rows, each over its own spread.
+
+        Noisy gradients have few inputs to spare, and the directions are free: they are read off what was released.
+        A direction counts as far as its squares stand out of those that noise alone would bring.
+        """
+        centred = self.rows - self.rows.mean(axis=0)
+        squares, directions = np.linalg.eigh(centred.T @ centred)
+        chosen = np.argsort(squares)[::-1][:components]
+        n, width = self.rows.shape
+        by_noise = (self.rows_noise * (math.sqrt(n) + math.sqrt(width))) ** 2
+        top = np.maximum(squares[chosen], _TINY)
+        trust = np.sqrt(1 - by_noise / np.maximum(top, by_noise)) if by_noise else 1.0
+        spread = np.sqrt(top / n)
+        return torch.from_numpy(centred @ directions[:, chosen] * (trust / spread)).float()
 
 
 # -------------------------------------------------------------------- plan

@@ -5,71 +5,101 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.graph.graph import Graph
-from discreet.methods.decoupled_networks import RowEmbedding
+from discreet.methods.decoupled_networks import RowEmbedding, TwoWeights
 from discreet.methods.dpdgc_embedding import FloatArray, Released, random_weight, step_weight
+from discreet.methods.optimizers import Adam, cosine
 from discreet.methods.training import Progress, TrainOptions, train, training_rows
 from discreet.ops.propagation import hop_matrix
 from discreet.ops.row_embedding import embed_rows
-from discreet.ops.sparse import SparseMatrix, select_rows
+from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 
 if TYPE_CHECKING:
     from discreet.methods.dpdgc import DPDGC
 
-PLAIN_WIDTH = 256
-FOLDS = 5
+IntArray = npt.NDArray[np.int64]
+FOLDS, TOGETHER = 3, 2
+RATE, DROPOUT = 0.001, 0.5
+BATCHES = 8
+"""Batches an epoch at most: every step moves all of W."""
 
 
 def plain_rows(model: DPDGC, graph: Graph, residuals: FloatArray, progress: Progress | None) -> Tensor:
-    """What the head reads: rows of A·W, or (trained) what networks on adjacency rows say of each node."""
-    kind = model._embedding()
-    if kind == "trained":
-        return _said_of_rows(model, graph, progress)
-    if kind == "random":
+    """What the head reads of rows that are not trained: A·W as it is."""
+    if model._embedding() == "random":
         weight = random_weight(model, graph.num_nodes)
         return Released(embed_rows(graph.adjacency, weight) / model.row_norm, 0.0).damped()
     step = embed_rows(graph.adjacency.T.tocsr(), residuals)
     return Released(embed_rows(graph.adjacency, step_weight(step, 1.0, 0.0)), 0.0, step).damped()
 
 
-def _said_of_rows(model: DPDGC, graph: Graph, progress: Progress | None) -> Tensor:
-    """Log-probabilities from networks that never saw the node's label, so that the head can trust them as they are.
+def weigh_rows(model: DPDGC, graph: Graph, progress: Progress | None) -> tuple[Tensor, TwoWeights]:
+    """Log-probabilities of every node from its adjacency row, and how to weigh them against its features.
 
-    Without noise an embedding of adjacency rows can learn the training labels by heart. So the training nodes are
-    cut into folds; what is said of a node comes from the network that was trained without its fold, and of
-    others from the mean of all.
+    Without noise an embedding of rows learns the training labels by heart, and so does a network on features. So both
+    are trained again on folds: what is said of a training node comes from networks that never saw its label, and the
+    two weights are fitted to that. Other nodes are judged by networks that saw all training labels.
     """
     matrix = hop_matrix(graph, "sum", device=str(model._device))
+    features = feature_tensor(graph.features, model._device)
     rows = training_rows(graph)
     order = torch.randperm(len(rows), generator=model._generator, device=model._generator.device).cpu().numpy()
-    said = np.zeros((graph.num_nodes, graph.num_classes))
-    folds = min(FOLDS, len(rows))
+    parts = [rows[order[fold::FOLDS]] for fold in range(min(FOLDS, len(rows)))]
+    by_rows = np.zeros((graph.num_nodes, graph.num_classes))
+    by_features = np.zeros_like(by_rows)
+    for held in parts:
+        kept = np.setdiff1d(rows, held) if len(parts) > 1 else rows
+        by_rows[held] = _said(model, graph, matrix, kept, "rows", progress)[held]
+        by_features[held] = _said(model, graph, features, kept, "features", progress)[held]
     rest = np.setdiff1d(np.arange(graph.num_nodes), rows)
-    for fold in range(folds):
-        held = rows[order[fold::folds]]
-        kept = np.setdiff1d(rows, held) if folds > 1 else rows
-        found = _train_on_rows(model, graph, matrix, kept, f"embedding {fold + 1}", progress)
-        said[held] = found[held]
-        said[rest] += found[rest] / folds
-    return torch.from_numpy(said - said.mean(axis=1, keepdims=True)).float()
+    for _ in range(TOGETHER):
+        by_rows[rest] += _said(model, graph, matrix, rows, "rows", progress)[rest] / TOGETHER
+    cache = torch.from_numpy(by_rows).float().to(model._device)
+    head = TwoWeights(graph.num_classes).to(model._device)
+    own = torch.from_numpy(np.exp(by_features)).float().to(model._device)
+    _fit_weights(head, torch.cat([own, cache], dim=1), graph, rows)
+    return cache, head
 
 
-def _train_on_rows(
-    model: DPDGC, graph: Graph, matrix: SparseMatrix, rows: np.ndarray, title: str, progress: Progress | None
+def _said(
+    model: DPDGC,
+    graph: Graph,
+    given: Tensor | SparseMatrix,
+    rows: IntArray,
+    of: str,
+    progress: Progress | None,
 ) -> FloatArray:
-    width = PLAIN_WIDTH if model.width is None else model.width
-    network = RowEmbedding(graph.num_nodes, width, graph.num_classes, model.activation, 0.5, model._generator)
-    labels = torch.tensor(graph.labels, device=model._device)
-    options = TrainOptions(2 * model.epochs, 0.003, 0.0, model.batch_size)
+    """Log-probabilities of all nodes, by a network on adjacency rows or on features that was trained on these nodes."""
+    network: nn.Module
+    if of == "rows":
+        classes, width = graph.num_classes, model._width(graph.public)
+        network = RowEmbedding(graph.num_nodes, width, classes, model.activation, DROPOUT, model._generator)
+        batch = None if model.batch_size is None else max(model.batch_size, -(-len(rows) // BATCHES))
+        options = TrainOptions(2 * model.epochs, RATE, 0.0, batch)
+    else:
+        network, options = model._feature_network(), model._options()
 
     def forward(batch: Tensor) -> Tensor:
-        logits: Tensor = network(select_rows(matrix, batch))
+        logits: Tensor = network(select_rows(given, batch))
         return logits
 
-    kept = torch.tensor(rows, device=model._device)
-    train(network, forward, labels, kept, options, model._generator, title=title, progress=progress)
+    labels, kept = torch.tensor(graph.labels, device=model._device), torch.tensor(rows, device=model._device)
+    train(network, forward, labels, kept, options, model._generator, title=of, progress=progress)
     with torch.no_grad():
-        return torch.log_softmax(network(matrix), dim=1).cpu().double().numpy()
+        return torch.log_softmax(network(given), dim=1).cpu().double().numpy()
+
+
+def _fit_weights(head: TwoWeights, both: Tensor, graph: Graph, rows: IntArray, steps: int = 100) -> None:
+    """Two numbers by cross-entropy on the training nodes."""
+    kept = torch.tensor(rows, device=both.device)
+    labels = torch.tensor(graph.labels, device=both.device)[kept]
+    parameters = list(head.parameters())
+    optimizer = Adam(parameters)
+    for step in range(steps):
+        loss = nn.functional.cross_entropy(head(both[kept]), labels)
+        optimizer.step(torch.autograd.grad(loss, parameters), 0.05 * cosine(step, steps))
+    head.eval()

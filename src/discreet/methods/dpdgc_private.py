@@ -39,8 +39,13 @@ def joint_network(model: DPDGC, public: PublicFacts, generator: torch.Generator)
     """The network over features and released rows."""
     hidden = (model.hidden, model.rows_hidden)
     return JointNetwork(
-        public.num_features, model._width(public), hidden, public.num_classes, model.activation, generator
+        public.num_features, components(model, public), hidden, public.num_classes, model.activation, generator
     )
+
+
+def components(model: DPDGC, public: PublicFacts) -> int:
+    """How many directions of Z the network reads."""
+    return min(model.components, model._width(public), public.num_nodes)
 
 
 def private_stages(model: DPDGC, public: PublicFacts, level: BoundedLevel) -> list[Stage]:
@@ -70,7 +75,7 @@ def learn_privately(model: DPDGC, graph: Graph, curator: Curator, progress: Prog
     bounded = bound_degrees(graph, level, curator.key(KEY))
     failure = failure_of(model, level, graph.public)
     released = release_rows(model, bounded, curator, None, progress, failure)
-    model.cache_ = released.scaled().to(model._device)
+    model.cache_ = released.principal(components(model, graph.public)).to(model._device)
     network = joint_network(model, model.public_, model._generator)
     model.network_ = model._watched["network"] = network
     losses = JointLosses(network, graph, model.cache_)
