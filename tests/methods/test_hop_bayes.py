@@ -15,10 +15,12 @@ from discreet.graph.graph import Graph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods import hop_bayes
+from discreet.methods.evidence_weights import START, combined, fit_weights
 from discreet.methods.hop_bayes import LINKS, HopBayes
 from discreet.methods.link_model import LinkModel
 from discreet.methods.mlp import MLPClassifier
-from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
+from discreet.ops import evidence
+from discreet.ops.evidence import link_counts, link_sensitivity, received, told_sensitivity, told_to
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 
@@ -49,9 +51,13 @@ def test_sensitivities_by_brute_force(directed: bool) -> None:
                 for e in (chosen, other)
             )
             for rows in told:
-                moves = link_counts(one, rows) - link_counts(two, rows), received(one, rows) - received(two, rows)
+                heard = rng.random(4) < 0.6
+                moves = (
+                    link_counts(one, rows) - link_counts(two, rows),
+                    told_to(one, rows, heard) - told_to(two, rows, heard),
+                )
                 worst = [max(w, float(np.linalg.norm(m))) for w, m in zip(worst, moves, strict=True)]
-    for found, (declared, _) in zip(worst, (link_sensitivity(level), received_sensitivity(level)), strict=True):
+    for found, (declared, _) in zip(worst, (link_sensitivity(level), told_sensitivity(level, 3)), strict=True):
         assert 0.999 * declared <= found <= declared * (1 + 1e-12)
 
 
@@ -105,11 +111,49 @@ def test_extra_graphs_are_planned_and_charged() -> None:
     assert fitted.predict(other).shape == (other.num_nodes,)
 
 
-def test_the_combiner_starts_from_bayes_rule() -> None:
+def test_receivers_that_tell_as_much_as_others_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two receivers who both tell all they know would pay for two rows."""
+    right = evidence.told_to
+
+    def as_if_nobody_received(graph: Graph, told: np.ndarray, receivers: np.ndarray) -> np.ndarray:
+        everyone = right(graph.as_directed(), told, np.ones_like(receivers))
+        return everyone[receivers]
+
+    monkeypatch.setattr(hop_bayes, "told_to", as_if_nobody_received)
+    report = replay_audit(model(epochs=0, hidden=4, receivers="all"), small_graph, pairs=60)
+    assert any("'evidence' moved" in violation for violation in report.violations)
+
+
+def test_without_validation_labels_the_combiner_is_bayes_rule() -> None:
     graph = split(csbm(num_nodes=300), "75/10/15", 0)
-    rule = model(combiner="bayes", epochs=0, insecure_noise_seed=1).fit(graph)
-    untrained = model(combiner="trained", epochs=0, insecure_noise_seed=1).fit(graph)
-    assert np.allclose(rule.predict_proba(graph), untrained.predict_proba(graph), atol=1e-4)
+    bare = graph.with_masks(graph.train_mask, None, graph.test_mask)
+    rule = model(combiner="bayes", epochs=0, insecure_noise_seed=1).fit(bare)
+    untrained = model(combiner="trained", epochs=0, insecure_noise_seed=1).fit(bare)
+    assert np.array_equal(rule.predict_proba(bare), untrained.predict_proba(bare))
+    trained = model(combiner="trained", epochs=0, insecure_noise_seed=1).fit(graph)
+    assert not np.array_equal(trained.weights_, rule.weights_)
+
+
+def test_fitted_weights_fit_better_than_where_they_start() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 500)
+    parts = rng.normal(size=(500, 4, 3))
+    parts[np.arange(500), 1, labels] += 1.0
+    found = fit_weights(parts, labels)
+    assert found[1] > 0.3
+    assert abs(found[0]) < 0.4
+    assert (combined(found, parts).argmax(axis=1) == labels).mean() > (
+        combined(START, parts).argmax(1) == labels
+    ).mean()
+
+
+def test_training_ids_rest_on_their_features_and_others_hear_under_less_noise() -> None:
+    graph = split(csbm(num_nodes=300), "75/10/15", 0)
+    fitted, everyone = model(epochs=1).fit(graph), model(epochs=1, receivers="all").fit(graph)
+    assert fitted.plan_.stage("evidence").shape[0] == 300 - graph.public.num_train
+    assert everyone.plan_.stage("evidence").shape[0] == 300
+    alone = np.exp(fitted._log_prior(graph))
+    assert np.allclose(fitted.predict_proba(graph)[graph.train_mask], alone[graph.train_mask], atol=1e-5)
 
 
 def test_noise_alone_becomes_independence() -> None:

@@ -11,7 +11,7 @@ from discreet.methods.link_model import LinkModel
 FloatArray = npt.NDArray[np.float64]
 
 _POINTS = 16
-_REPEATED = 0.05
+_REPEATED = 0.1
 """The part of the variance between neighbours that does not average out, because they repeat each other; public."""
 _TINY = 1e-12
 

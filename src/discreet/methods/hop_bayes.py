@@ -15,25 +15,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes_private as private
 from discreet.methods.base import Arrays
-from discreet.methods.combiner import build_combiner
 from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
-from discreet.methods.gap import Head, graph_key
+from discreet.methods.evidence_weights import START, blocks, combined, fit_weights
+from discreet.methods.gap import graph_key
 from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
-from discreet.methods.stacking import train_beside
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
-from discreet.ops.evidence import link_counts, link_sensitivity, received, received_sensitivity
-from discreet.ops.rows import damp_rows
+from discreet.ops.evidence import link_counts, link_sensitivity, received, told_sensitivity, told_to
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -51,29 +49,29 @@ class HopBayes(TrainedClassifier):
     Parameters
     ----------
     predictions
-        ``all``: what every node receives is released once with noise and cached; predictions read no edge
-        and anyone may see them. ``own``: each node reads its own neighbours without noise and its
+        ``all``: what receivers are told is released once with noise and cached; predictions read no edge
+        and anyone may see them. ``own`` (edge level): each node reads its own neighbours without noise and its
         prediction goes to it alone; only the table of links costs anything.
-    correlation
-        How much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)).
-    combiner
-        With ``all``: ``trained`` on the labels (public at this level), the node model's view and the *noisy*
-        evidence, starting from Bayes' rule; or ``bayes`` alone.
-    links_share
-        Share of the budget (in 1/σ²) that the table takes from the evidence, where both are released.
     receivers
-        At levels ``node`` and ``neighbor``, who gets evidence: ids outside the training set (``unlabelled``), whose
-        class is wanted, or ``all``. The fewer there are, the more each is told under the same noise.
+        With ``all``, who gets evidence: ids outside the training set (``unlabelled``), whose class is wanted, or
+        ``all``. The fewer there are, the more each is told under the same noise.
+    combiner
+        With ``all``: a few weights ``trained`` on validation labels, the node model's view and the *noisy*
+        evidence; or ``bayes``, the weights that training starts from.
+    correlation
+        With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)).
+    links_share
+        Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
-        At those levels, the noisy steps of the node model over all training nodes: how many, their learning rate, and
-        the norm to which gradients are clipped. (``dropout``, ``epochs``, ``batch_size``, ``learning_rate``,
-        ``weight_decay``, ``correlation`` and ``links_share`` are for the other levels.)
+        At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many, their
+        learning rate, and the norm to which gradients are clipped. (``dropout``, ``epochs``, ``batch_size``,
+        ``learning_rate`` and ``weight_decay`` are for the other levels.)
     split
         At those levels, how the squared privacy loss is divided between node model and evidence; None: by public
         facts. (The table and the weights of the combiner take 2 % each.)
 
     Guarantee, at ``none`` and ``edge``: features and labels are public, so the node model and what each node
-    tells depend on no edge. The table has sensitivity 1 and the evidence √2 (1 if directed), see ``ops.evidence``.
+    tells depend on no edge. The table has sensitivity 1 and the evidence √(1 − 1/c), see ``ops.evidence``.
     The combiner reads released values and public labels only. ``own`` protects an edge {u, v} against
     everyone but u and v, all others together included: nothing is fitted on evidence without noise, and
     there is one round.
@@ -121,18 +119,18 @@ class HopBayes(TrainedClassifier):
         )
         if self.predictions == "own":
             return [links]
-        sensitivity, why = received_sensitivity(edge)
+        sensitivity, why = told_sensitivity(edge, classes)
         each = (1 - share) / len(public)
         return [
             links,
             *(
                 gaussian_stage(
                     evidence_name(number),
-                    "sum of what the neighbours of each node tell",
+                    "sum of what the neighbours of each receiver tell it",
                     sensitivity,
                     why,
                     each,
-                    (facts.num_nodes, classes),
+                    (private.num_receivers(self, facts), classes),
                 )
                 for number, facts in enumerate(public)
             ),
@@ -146,6 +144,7 @@ class HopBayes(TrainedClassifier):
         return (
             "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
             "nodes with fewer neighbours than that rest on their features",
+            private.receivers_note(self),
         )
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
@@ -177,15 +176,28 @@ class HopBayes(TrainedClassifier):
         self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed)
         if self.predictions == "all":
             self._measure_evidence(graphs, curator)
-        if self._is_combined():
-            self.combiner_ = self._watched["combiner"] = self._build_combiner()
-            self._train_combiner(graph, progress)
 
     def _measure_evidence(self, graphs: Sequence[Graph], curator: Curator) -> None:
         for number, graph in enumerate(graphs):
-            name = evidence_name(number)
-            self.caches_.append(curator.measure(name, received(graph, self._told(graph))))
+            name, receivers = evidence_name(number), private.receiver_mask(self, graph)
+            self.caches_.append(curator.measure(name, told_to(graph, self._told(graph), receivers)))
+            self.receivers_.append(np.flatnonzero(receivers))
             self.noise_std_ = curator.plan.stage(name).noise_std
+        self.weights_ = START if self.combiner == "bayes" else self._fit_weights(graphs[0])
+
+    def _fit_weights(self, graph: Graph) -> FloatArray:
+        """Fit the (public) labels of validation ids, which the node model has not seen, from the *noisy* evidence."""
+        chosen = np.zeros(graph.num_nodes, dtype=np.bool_) if graph.val_mask is None else graph.val_mask
+        chosen = chosen & (graph.labels >= 0)
+        if graph.train_mask is not None:
+            chosen = chosen & ~graph.train_mask
+        ids, parts = self._blocks(graph)
+        return fit_weights(parts[chosen[ids]], graph.labels[ids][chosen[ids]])
+
+    def _blocks(self, graph: Graph) -> tuple[IntArray, FloatArray]:
+        """The receivers, and what is known of each: see ``evidence_weights.blocks``."""
+        ids, sums = self._sums(graph)
+        return ids, blocks(self._log_prior(graph)[ids], sums, self.noise_std_, self.links_)
 
     def _network(self, facts: PublicFacts, generator: torch.Generator) -> MLP:
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
@@ -204,37 +216,6 @@ class HopBayes(TrainedClassifier):
 
     def _key(self, graph: Graph) -> bytes:
         return public_key(graph) if self._is_private() else graph_key(graph)
-
-    def _is_combined(self) -> bool:
-        return self.predictions == "all" and self.combiner == "trained"
-
-    def _build_combiner(self) -> Head:
-        classes = self.public_.num_classes
-        return build_combiner(classes, self.hidden, self.layers, self.activation, _COMBINER_DROPOUT, self._generator)
-
-    def _train_combiner(self, graph: Graph, progress: Progress | None) -> None:
-        """Fit the labels of training nodes from the node model's view and the *noisy* evidence."""
-        train_beside(
-            self.combiner_,
-            self.network_,
-            lambda features: _centred(torch.log_softmax(self.network_(features) / self.temperature_, dim=1)),
-            self._evidence_blocks(graph),
-            graph,
-            self._options(),
-            self._generator,
-            own_dropout=_OWN_DROPOUT,
-            title="combiner",
-            progress=progress,
-        )
-
-    def _evidence_blocks(self, graph: Graph) -> Tensor:
-        """What the combiner reads of the neighbours: log-likelihoods, and the noisy sums themselves."""
-        likelihoods = _centred(self._tensor(self._noisy_evidence(graph)))
-        sums = damp_rows(self._tensor(self._sums(graph)) / (1 + self.noise_std_))
-        return torch.cat([likelihoods, sums], dim=1)
-
-    def _tensor(self, array: FloatArray) -> Tensor:
-        return torch.tensor(array, dtype=torch.float32, device=self._device)
 
     def _fit_temperature(self, graph: Graph) -> float:
         """Flatten or sharpen the node model so that its probabilities fit the (public) validation labels."""
@@ -279,16 +260,13 @@ class HopBayes(TrainedClassifier):
     def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
         if self._is_private():
             return private.private_probabilities(self, graph)
-        if self._is_combined():
-            return self._combined_probabilities(graph)
-        evidence = self._own_evidence(graph) if self.predictions == "own" else self._noisy_evidence(graph)
-        return np.exp(_log_softmax(self._log_prior(graph) + evidence)).astype(np.float32)
-
-    @torch.no_grad()
-    def _combined_probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
-        own = _centred(self._tensor(self._log_prior(graph)))
-        logits: Tensor = self.combiner_(torch.cat([own, self._evidence_blocks(graph)], dim=1))
-        return torch.softmax(logits, dim=1).cpu().numpy()
+        logits = self._log_prior(graph)
+        if self.predictions == "own":
+            logits = logits + self._own_evidence(graph)
+        else:
+            ids, parts = self._blocks(graph)
+            logits[ids] = combined(self.weights_, parts)
+        return np.exp(_log_softmax(logits)).astype(np.float32)
 
     def _own_evidence(self, graph: Graph) -> FloatArray:
         """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
@@ -297,41 +275,20 @@ class HopBayes(TrainedClassifier):
         discount = 1 / (1 + self.correlation * np.maximum(degree - 1, 0))
         return received(graph, np.log(np.maximum(ratios, _TINY))) * discount[:, None]
 
-    def _noisy_evidence(self, graph: Graph) -> FloatArray:
-        """Log-likelihood of the noisy sums for each class, up to what all classes share.
-
-        Given class a and d neighbours the sum is about Gaussian around d·P(· | a), with the noise's variance
-        plus that of d neighbours who partly repeat each other. d itself is estimated from the noisy row.
-        """
-        sums = self._sums(graph)
-        noise = self.noise_std_**2
-        degree = self._estimated_degree(sums, noise)
-        given, chance = self.links_.given, self.links_.chance
-        spread = _WITHIN * float(np.mean(1 - (given**2).sum(axis=1))) / given.shape[1]
-        variance = noise + degree * spread * (1 + self.correlation * np.maximum(degree - 1, 0)) + _TINY
-        centred, shift = sums - sums.sum(axis=1, keepdims=True) * chance, given - chance
-        linear = centred @ shift.T - 0.5 * degree[:, None] * (shift**2).sum(axis=1)
-        return linear / variance[:, None]
-
-    def _sums(self, graph: Graph) -> FloatArray:
-        """The released sums; computed without noise only on a graph that no guarantee covers."""
+    def _sums(self, graph: Graph) -> tuple[IntArray, FloatArray]:
+        """The receivers and their released sums; without noise only on a graph that no guarantee covers."""
         key = graph_key(graph)
         if key in self.keys_:
-            return self.caches_[self.keys_.index(key)]
-        return received(graph, self._told(graph))
-
-    def _estimated_degree(self, sums: FloatArray, noise: float) -> FloatArray:
-        """Shrink each noisy row total towards the mean degree, as if degrees spread as widely as they are large."""
-        mean = self.links_.mean_degree
-        total = sums.sum(axis=1)
-        trust = mean**2 / (mean**2 + sums.shape[1] * noise + _TINY)
-        return np.maximum(mean + trust * (total - mean), 0.0)
+            number = self.keys_.index(key)
+            return self.receivers_[number], self.caches_[number]
+        receivers = private.receiver_mask(self, graph)
+        return np.flatnonzero(receivers), told_to(graph, self._told(graph), receivers)
 
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
         temperature = 1.0 if self._is_private() else self.temperature_
-        numbers = np.array([temperature, self.links_.mean_degree, self.noise_std_])
+        numbers = np.array([temperature, self.links_.mean_degree, self.noise_std_, *self._edge_weights()])
         arrays = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
         arrays |= {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
         arrays |= {f"receivers.{number}": ids for number, ids in enumerate(self.receivers_)}
@@ -340,39 +297,26 @@ class HopBayes(TrainedClassifier):
             arrays |= module_state(name, module)
         return arrays
 
+    def _edge_weights(self) -> FloatArray:
+        return np.empty(0) if self._is_private() or self.predictions == "own" else self.weights_
+
     def _modules(self) -> dict[str, nn.Module]:
-        """What is trained, by name."""
-        modules: dict[str, nn.Module] = {"network": self.network_}
-        if self._is_private():
-            modules["weigher"] = self.weigher_
-        elif self._is_combined():
-            modules["combiner"] = self.combiner_
-        return modules
+        """What is trained by steps, by name."""
+        return {"network": self.network_, **({"weigher": self.weigher_} if self._is_private() else {})}
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         self.network_ = self._network(self.public_, self._generator)
         if self._is_private():
             self.weigher_ = private.Weigher(self._generator)
-        elif self._is_combined():
-            self.combiner_ = self._build_combiner()
         for name, module in self._modules().items():
             restore_module(name, module, state)
-        self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"])
+        self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"][:3])
+        self.weights_ = state["numbers"][3:]
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
         self.caches_ = [state[f"cache.{number}"] for number in released]
         self.keys_ = [state[f"key.{number}"].tobytes() for number in released]
-        self.receivers_ = [state[f"receivers.{number}"] for number in released] if self._is_private() else []
-
-
-_COMBINER_DROPOUT = 0.5
-_OWN_DROPOUT = 0.5
-# Share of the variance between a class's neighbours that Gaussian evidence should expect; measured, public.
-_WITHIN = 0.3
-
-
-def _centred(rows: Tensor) -> Tensor:
-    return rows - rows.mean(dim=1, keepdim=True)
+        self.receivers_ = [state[f"receivers.{number}"] for number in released]
 
 
 def _log_softmax(logits: FloatArray) -> FloatArray:

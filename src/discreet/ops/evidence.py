@@ -15,22 +15,35 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def received(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:
-    """Row v is the sum of what v's neighbours tell: A·Q.
-
-    Guarantee: see :func:`received_sensitivity`. In double precision, so that rounding stays far below the bound.
-    """
+    """Row v is the sum of what v's neighbours tell: A·Q, in double precision: rounding stays far below bounds."""
     return np.asarray(graph.adjacency @ told.astype(np.float64))
 
 
-def received_sensitivity(level: EdgeLevel) -> tuple[float, str]:
-    """How far :func:`received` moves in ℓ2 when one edge changes, for rows of norm at most 1, and why.
+def told_to(graph: Graph, told: FloatArray, receivers: npt.NDArray[np.bool_]) -> FloatArray:
+    """What each receiver is told, added up: rows of ``told`` (distributions over c classes) less 1/c.
 
-    Guarantee: a directed edge u → v changes row v by Q_u: 1. An undirected one changes two rows: √2.
-    Attained by one-hot rows.
+    On undirected graphs a node that is itself a receiver tells no more than norm B/√2, B = √(1 − 1/c).
+    Guarantee: see :func:`told_sensitivity`. Who receives must be public.
     """
-    if level.directed:
-        return 1.0, "one directed edge changes one row by a class distribution, of norm at most 1"
-    return math.sqrt(2), "one undirected edge changes two rows, each by a class distribution, of norm at most 1"
+    classes = told.shape[1]
+    rows = told - 1 / classes
+    if not graph.directed:
+        bound = np.where(receivers, math.sqrt((1 - 1 / classes) / 2), 1.0)[:, None]
+        rows = rows * np.minimum(1, bound / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), bound))
+    return np.asarray(graph.adjacency[np.flatnonzero(receivers)].astype(np.float64) @ rows)
+
+
+def told_sensitivity(level: EdgeLevel, classes: int) -> tuple[float, str]:
+    """How far :func:`told_to` moves in ℓ2 over all receivers when one edge changes, and why.
+
+    Guarantee, with q = Q − 1/c of norm at most B = √(1 − 1/c). A directed edge u → v changes one row by q_u: B. An
+    undirected one changes row v by q_u if v is a receiver, and row u by q_v if u is. If both are, each tells at
+    most B/√2, and √(B²/2 + B²/2) = B; if one is, the other tells at most B. Attained by the label of a node that
+    is no receiver, and by two receivers that are sure.
+    """
+    kind = "directed" if level.directed else "undirected"
+    why = f"one {kind} edge changes what is told by √(1 − 1/c): one row, or two by 1/√2 of that each"
+    return math.sqrt(1 - 1 / classes), why
 
 
 def link_counts(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:
