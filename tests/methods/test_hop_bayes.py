@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods import hop_bayes
 from discreet.methods.evidence_weights import START, combined, fit_weights
+from discreet.methods.feature_map import best_temperature
 from discreet.methods.hop_bayes import LINKS, HopBayes
 from discreet.methods.link_model import LinkModel
 from discreet.methods.mlp import MLPClassifier
+from discreet.methods.release import load_release
 from discreet.ops import evidence
 from discreet.ops.evidence import link_counts, link_sensitivity, received, told_sensitivity, told_to
 from discreet.privacy.budget import Privacy
@@ -181,3 +184,45 @@ def test_useless_edges_do_no_harm() -> None:
     features = MLPClassifier(Privacy(EdgeLevel(), 1.0)).fit(graph).score(graph)
     for predictions in ("own", "all"):
         assert model(1.0, predictions=predictions).fit(graph).score(graph) > features - 0.03
+
+
+def few_labels(seed: int = 0) -> Graph:
+    """Ten labels a class, and features whose leading directions show the classes on every node."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, 900)
+    features = rng.normal(0, 1, (900, 40)) + 1.2 * np.eye(3)[labels] @ rng.normal(0, 1, (3, 40))
+    graph = Graph.from_edges([0], [1], features, labels, num_classes=3, directed=False)
+    order = rng.permutation(900)
+    train = np.concatenate([order[labels[order] == label][:10] for label in range(3)])
+    rest = order[~np.isin(order, train)]
+    return graph.with_masks(train, rest[:200], rest[200:])
+
+
+def test_few_labels_are_helped_by_a_map_of_the_features() -> None:
+    graph = few_labels()
+    fitted = model(0.5, predictions="own", epochs=5).fit(graph)
+    assert fitted.map_ is not None
+    network = (fitted._network_logits(graph).argmax(axis=1) == graph.labels)[graph.test_mask].mean()
+    assert fitted.score(graph) >= network
+
+
+def test_a_map_that_fits_worse_is_not_used_and_many_labels_need_none() -> None:
+    graph = split(csbm(num_nodes=300), "75/10/15", 0)
+    assert model(epochs=1).fit(graph).map_ is None
+    confused = few_labels().with_features(np.random.default_rng(0).normal(size=(900, 40)))
+    fitted = model(predictions="own", epochs=1).fit(confused)
+    logits = fitted._network_logits(confused)
+    assert (fitted.map_ is None) or best_temperature(fitted._logits(confused), confused)[1] < best_temperature(
+        logits, confused
+    )[1]
+
+
+def test_a_release_with_a_map_predicts_as_the_fitted_model(tmp_path: Path) -> None:
+    graph = few_labels()
+    for predictions, audience in (("own", "owner"), ("all", "anyone")):
+        fitted = model(predictions=predictions, epochs=2).fit(graph)
+        fitted.save(str(tmp_path / predictions))
+        loaded = load_release(str(tmp_path / predictions))
+        assert np.array_equal(
+            fitted.predict_proba(graph, audience=audience), loaded.predict_proba(graph, audience=audience)
+        )

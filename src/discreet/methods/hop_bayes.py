@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from pydantic import Field
+from scipy.special import softmax
 from torch import nn
 
 from discreet.errors import UnsupportedError
@@ -24,6 +25,7 @@ from discreet.methods import hop_bayes_private as private
 from discreet.methods.base import Arrays
 from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
 from discreet.methods.evidence_weights import START, blocks, combined, fit_weights
+from discreet.methods.feature_map import FEW, FeatureMap, best_temperature, has_validation
 from discreet.methods.gap import graph_key
 from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.link_model import LinkModel
@@ -86,7 +88,7 @@ class HopBayes(TrainedClassifier):
 
     _: KW_ONLY
     predictions: Literal["all", "own"] = "all"
-    correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
+    correlation: Annotated[float, Field(ge=0, le=1)] = 0.2
     combiner: Literal["trained", "bayes"] = "trained"
     links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
@@ -170,7 +172,7 @@ class HopBayes(TrainedClassifier):
             private.learn_privately(self, graphs, curator, progress)
             return
         train_on_features(self.network_, graph, self._options(), self._generator, progress=progress)
-        self.temperature_ = self._fit_temperature(graph)
+        self.map_, self.temperature_ = self._choose_opinion(graph)
         noisy = curator.measure(LINKS, link_counts(graph, self._told(graph)))
         noise_std = curator.plan.stage(LINKS).noise_std
         self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed)
@@ -217,21 +219,26 @@ class HopBayes(TrainedClassifier):
     def _key(self, graph: Graph) -> bytes:
         return public_key(graph) if self._is_private() else graph_key(graph)
 
-    def _fit_temperature(self, graph: Graph) -> float:
-        """Flatten or sharpen the node model so that its probabilities fit the (public) validation labels."""
-        if graph.val_mask is None:
-            return 1.0
-        rows = np.flatnonzero(graph.val_mask & (graph.labels >= 0))
-        if len(rows) == 0:
-            return 1.0
-        logits, labels = self._logits(graph)[rows], graph.labels[rows]
-        grid = np.geomspace(0.5, 4.0, 25)
-        losses = [-_log_softmax(logits / t)[np.arange(len(rows)), labels].mean() for t in grid]
-        return float(grid[int(np.argmin(losses))])
+    def _choose_opinion(self, graph: Graph) -> tuple[FeatureMap | None, float]:
+        """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
+
+        Without validation labels the network is taken at its word (it has seen the training labels), the map preferred.
+        """
+        logits, judged = self._network_logits(graph), has_validation(graph)
+        temperature, loss = best_temperature(logits, graph) if judged else (1.0, np.inf)
+        if graph.public.num_train > FEW * graph.num_nodes:
+            return None, temperature
+        seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._device))
+        found = FeatureMap.fit(graph, softmax(logits / temperature, axis=1), seed)
+        of_map, loss_of_map = best_temperature(found.scores(graph), graph)
+        return (found, of_map) if loss_of_map < loss else (None, temperature)
 
     @torch.no_grad()
-    def _logits(self, graph: Graph) -> FloatArray:
+    def _network_logits(self, graph: Graph) -> FloatArray:
         return self.network_(feature_tensor(graph.features, self._device)).cpu().numpy().astype(np.float64)
+
+    def _logits(self, graph: Graph) -> FloatArray:
+        return self._network_logits(graph) if self.map_ is None else self.map_.scores(graph)
 
     def _log_prior(self, graph: Graph) -> FloatArray:
         """What the node model says of each node by itself."""
@@ -293,6 +300,8 @@ class HopBayes(TrainedClassifier):
         arrays |= {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
         arrays |= {f"receivers.{number}": ids for number, ids in enumerate(self.receivers_)}
         arrays |= {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
+        if not self._is_private() and self.map_ is not None:
+            arrays |= {"map.basis": self.map_.basis, "map.head": self.map_.head}
         for name, module in self._modules().items():
             arrays |= module_state(name, module)
         return arrays
@@ -312,6 +321,7 @@ class HopBayes(TrainedClassifier):
             restore_module(name, module, state)
         self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"][:3])
         self.weights_ = state["numbers"][3:]
+        self.map_ = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
         self.caches_ = [state[f"cache.{number}"] for number in released]

@@ -87,7 +87,7 @@ class PublicEncoder:
             self._arrays["centre"] = self._hidden(graph).mean(axis=0)
         else:
             seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._generator.device))
-            self._arrays["basis"] = _directions(graph.features, self._spectral_width(), seed)
+            self._arrays["basis"] = leading_directions(graph.features, self._spectral_width(), seed)
         if self.encoder == "scores":
             rows = self._spectral(graph)
             targets = with_labels(self.probabilities(graph), graph) - 1 / graph.num_classes
@@ -124,7 +124,7 @@ class PublicEncoder:
         return self._width if self.encoder == "spectral" else encoder_width("spectral", None, self._public)
 
     def _spectral(self, graph: Graph) -> FloatArray:
-        return unit_rows(np.asarray(_unit_features(graph.features) @ self._arrays["basis"], dtype=np.float64))
+        return unit_rows(np.asarray(unit_features(graph.features) @ self._arrays["basis"], dtype=np.float64))
 
     @torch.no_grad()
     def _hidden(self, graph: Graph) -> FloatArray:
@@ -149,7 +149,8 @@ def ridge_head(rows: FloatArray, targets: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(gram, rows.T @ targets))
 
 
-def _unit_features(features: Any) -> Any:
+def unit_features(features: Any) -> Any:
+    """Feature rows of norm 1, sparse if they were."""
     if not sp.issparse(features):
         return unit_rows(np.asarray(features, dtype=np.float64))
     matrix = sp.csr_matrix(features, dtype=np.float64)
@@ -157,7 +158,7 @@ def _unit_features(features: Any) -> Any:
     return sp.diags(1 / np.where(norms > 0, norms, 1.0)) @ matrix
 
 
-def _directions(features: Any, width: int, seed: int) -> FloatArray:
+def leading_directions(features: Any, width: int, seed: int) -> FloatArray:
     """The leading right singular vectors of the unit rows (d₀ × width)."""
-    _, _, right = randomized_svd(_unit_features(features), width, random_state=seed)
+    _, _, right = randomized_svd(unit_features(features), width, random_state=seed)
     return np.ascontiguousarray(right.T)
