@@ -2,7 +2,7 @@
 
 A network that saw twenty labels a class knows little of other nodes; but which features go together can be seen on
 all of them. The map learns what the network thinks of every node (training labels put in) from a few singular
-directions, and then once more from its own, better, opinion. Features and labels must be public; no edge is read.
+directions, and a second one learns the opinion of the first. Features and labels must be public; no edge is read.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ class FeatureMap:
         return np.asarray(_embedded(graph, self.basis) @ self.head)
 
     @classmethod
-    def fit(cls, graph: Graph, opinions: FloatArray, seed: int) -> FeatureMap:
-        """Fit what the network thinks, then what the map itself thinks, each time with the training labels put in."""
+    def fit(cls, graph: Graph, opinions: FloatArray, seed: int) -> list[FeatureMap]:
+        """Two maps: of what the network thinks, and of what the first map thinks; training labels put in both times."""
         basis = leading_directions(graph.features, encoder_width("spectral", None, graph.public), seed)
-        rows, classes = _embedded(graph, basis), graph.num_classes
-        head = ridge_head(rows, with_labels(opinions, graph) - 1 / classes)
-        scores = rows @ head
-        temperature, _ = best_temperature(scores, graph)
-        refined = with_labels(softmax(scores / temperature, axis=1), graph)
-        return cls(basis, ridge_head(rows, refined - 1 / classes))
+        rows, maps = _embedded(graph, basis), []
+        for _ in range(2):
+            found = cls(basis, ridge_head(rows, with_labels(opinions, graph) - 1 / graph.num_classes))
+            scores = rows @ found.head
+            opinions = softmax(scores / best_temperature(scores, graph)[0], axis=1)
+            maps.append(found)
+        return maps
 
 
 def best_temperature(logits: FloatArray, graph: Graph) -> tuple[float, float]:
@@ -57,6 +58,11 @@ def best_temperature(logits: FloatArray, graph: Graph) -> tuple[float, float]:
     losses = [-log_softmax(chosen / t, axis=1)[np.arange(len(rows)), labels].mean() for t in _TEMPERATURES]
     best = int(np.argmin(losses))
     return float(_TEMPERATURES[best]), float(losses[best])
+
+
+def are_few(graph: Graph) -> bool:
+    """Whether training labels are few; from public ids."""
+    return graph.public.num_train <= FEW * graph.num_nodes
 
 
 def has_validation(graph: Graph) -> bool:

@@ -25,7 +25,7 @@ from discreet.methods import hop_bayes_private as private
 from discreet.methods.base import Arrays
 from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
 from discreet.methods.evidence_weights import START, blocks, combined, fit_weights
-from discreet.methods.feature_map import FEW, FeatureMap, best_temperature, has_validation
+from discreet.methods.feature_map import FeatureMap, are_few, best_temperature, has_validation
 from discreet.methods.gap import graph_key
 from discreet.methods.gap_private import is_private, public_key
 from discreet.methods.link_model import LinkModel
@@ -61,7 +61,8 @@ class HopBayes(TrainedClassifier):
         With ``all``: a few weights ``trained`` on validation labels, the node model's view and the *noisy*
         evidence; or ``bayes``, the weights that training starts from.
     correlation
-        With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)).
+        With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)). None:
+        0.2, or 0 where labels are few: what neighbours tell is then mostly guessed, and the table from it mild enough.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
@@ -88,7 +89,7 @@ class HopBayes(TrainedClassifier):
 
     _: KW_ONLY
     predictions: Literal["all", "own"] = "all"
-    correlation: Annotated[float, Field(ge=0, le=1)] = 0.2
+    correlation: Annotated[float, Field(ge=0, le=1)] | None = None
     combiner: Literal["trained", "bayes"] = "trained"
     links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
@@ -173,6 +174,7 @@ class HopBayes(TrainedClassifier):
             return
         train_on_features(self.network_, graph, self._options(), self._generator, progress=progress)
         self.map_, self.temperature_ = self._choose_opinion(graph)
+        self.correlation_ = (0.0 if are_few(graph) else 0.2) if self.correlation is None else self.correlation
         noisy = curator.measure(LINKS, link_counts(graph, self._told(graph)))
         noise_std = curator.plan.stage(LINKS).noise_std
         self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed)
@@ -222,16 +224,19 @@ class HopBayes(TrainedClassifier):
     def _choose_opinion(self, graph: Graph) -> tuple[FeatureMap | None, float]:
         """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
 
-        Without validation labels the network is taken at its word (it has seen the training labels), the map preferred.
+        Without validation labels the network is taken at its word (it has seen the training labels), a map preferred.
         """
         logits, judged = self._network_logits(graph), has_validation(graph)
         temperature, loss = best_temperature(logits, graph) if judged else (1.0, np.inf)
-        if graph.public.num_train > FEW * graph.num_nodes:
-            return None, temperature
+        best: tuple[FeatureMap | None, float] = None, temperature
+        if not are_few(graph):
+            return best
         seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._device))
-        found = FeatureMap.fit(graph, softmax(logits / temperature, axis=1), seed)
-        of_map, loss_of_map = best_temperature(found.scores(graph), graph)
-        return (found, of_map) if loss_of_map < loss else (None, temperature)
+        for found in FeatureMap.fit(graph, softmax(logits / temperature, axis=1), seed):
+            temperature, of_map = best_temperature(found.scores(graph), graph)
+            if of_map < loss:
+                best, loss = (found, temperature), of_map
+        return best
 
     @torch.no_grad()
     def _network_logits(self, graph: Graph) -> FloatArray:
@@ -279,7 +284,7 @@ class HopBayes(TrainedClassifier):
         """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
         ratios = self._told(graph) @ self.links_.log_ratio_factors.T
         degree = graph.in_degree().astype(np.float64)
-        discount = 1 / (1 + self.correlation * np.maximum(degree - 1, 0))
+        discount = 1 / (1 + self.correlation_ * np.maximum(degree - 1, 0))
         return received(graph, np.log(np.maximum(ratios, _TINY))) * discount[:, None]
 
     def _sums(self, graph: Graph) -> tuple[IntArray, FloatArray]:
@@ -294,8 +299,8 @@ class HopBayes(TrainedClassifier):
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
-        temperature = 1.0 if self._is_private() else self.temperature_
-        numbers = np.array([temperature, self.links_.mean_degree, self.noise_std_, *self._edge_weights()])
+        settings = (1.0, 0.0) if self._is_private() else (self.temperature_, self.correlation_)
+        numbers = np.array([*settings, self.links_.mean_degree, self.noise_std_, *self._edge_weights()])
         arrays = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
         arrays |= {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
         arrays |= {f"receivers.{number}": ids for number, ids in enumerate(self.receivers_)}
@@ -319,8 +324,9 @@ class HopBayes(TrainedClassifier):
             self.weigher_ = private.Weigher(self._generator)
         for name, module in self._modules().items():
             restore_module(name, module, state)
-        self.temperature_, mean_degree, self.noise_std_ = (float(value) for value in state["numbers"][:3])
-        self.weights_ = state["numbers"][3:]
+        numbers = [float(value) for value in state["numbers"][:4]]
+        self.temperature_, self.correlation_, mean_degree, self.noise_std_ = numbers
+        self.weights_ = state["numbers"][4:]
         self.map_ = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
