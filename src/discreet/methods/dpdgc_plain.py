@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.methods.dpdgc import DPDGC
 
 IntArray = npt.NDArray[np.int64]
-FOLDS, TOGETHER = 3, 2
+FOLDS, TOGETHER = 3, 3
 RATE, DROPOUT = 0.001, 0.5
 BATCHES = 8
 """Batches an epoch at most: every step moves all of W."""
