@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 
 import numpy as np
 import pytest
@@ -155,3 +156,32 @@ def test_rows_alone_tell_blocks_apart(blocks: Graph, spec: str, kind: str) -> No
     """Random or trained, at generous ε, with and without noisy steps."""
     fitted = model(spec, 20.0, embedding=kind, steps=60, step_size=0.05, random_state=1).fit(blocks)
     assert fitted.score(blocks) > 0.8
+
+
+# ------------------------------------------------------------------------ sparse stays sparse, and plain words
+
+
+@pytest.mark.parametrize("kind", ["step", "trained", "random"])
+def test_adjacency_rows_stay_sparse(kind: str) -> None:
+    """60,000 nodes: one dense adjacency matrix would take 14 GB, and as many per-example gradients of W far more."""
+    rng = np.random.default_rng(0)
+    n = 60_000
+    large = Graph.from_edges(
+        rng.integers(0, n, 2 * n),
+        rng.integers(0, n, 2 * n),
+        rng.standard_normal((n, 2)),
+        rng.integers(0, 2, n),
+        directed=False,
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model("edge", embedding=kind, epochs=1, hidden=4, embedding_steps=1, width=4, batch_size=20_000).fit(
+        split(large, "75/10/15", 0)
+    )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # kilobytes
+
+
+def test_the_certificate_says_what_is_left_out_in_plain_words(graph: Graph) -> None:
+    fitted = model("neighbor:1", 16.0, steps=1).fit(graph)
+    said = fitted.certificate_["covers"]["means"]
+    assert "not protected against revealing that same person's own record" in said
+    assert "every other person no more than the stated epsilon and delta" in said
