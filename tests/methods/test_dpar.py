@@ -13,7 +13,8 @@ from discreet.errors import ParameterError, UncoveredReleaseError, UnsupportedEr
 from discreet.graph.graph import Graph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
-from discreet.methods.dpar import DPAR, NETWORK, SAMPLE, STRUCTURE, structure_survives
+from discreet.mechanisms.topk import structure_survives
+from discreet.methods.dpar import DPAR, NETWORK, SAMPLE, STRUCTURE
 from discreet.methods.dpar_published import PublishedSetting, pick_epsilon, published_noise
 from discreet.methods.dpar_rows import (
     SampledNodes,

@@ -129,6 +129,19 @@ def _stage(
     )
 
 
+def structure_survives(mu: float, selection: Selection, rows: int, picks: int, candidates: int) -> bool:
+    """Whether the largest possible score would stand above the largest noise among all candidates.
+
+    ``mu`` is the privacy loss (of a Gaussian, or √2ρ) that all rows may spend. With Gumbel noise one row's score at its
+    clip bound is mu/√(MK) noise scales high (``em1`` halves the squared loss), and the largest of n noises about ln n;
+    with Gaussian noise it is mu/√(2M) deviations, against √(2 ln n).
+    """
+    if selection == "gm":
+        return mu / math.sqrt(2 * rows) >= math.sqrt(2 * math.log(max(candidates, 2)))
+    halves = 2 if selection == "em1" else 1
+    return mu / math.sqrt(halves * rows * picks) >= math.log(max(candidates, 2))
+
+
 # -------------------------------------------------------------------- the mechanisms
 
 

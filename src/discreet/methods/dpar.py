@@ -17,9 +17,9 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import Touch, change_of, checked_batch_size
-from discreet.mechanisms.topk import Selection, clip_entries, clip_norms, gumbel_event, top_k_stage
+from discreet.mechanisms.topk import Selection, clip_entries, clip_norms, structure_survives, top_k_stage
 from discreet.methods.base import Arrays
-from discreet.methods.dpar_published import PublishedNoise, PublishedSetting, published_noise
+from discreet.methods.dpar_published import PublishedNoise, PublishedSetting, published_noise, published_stages
 from discreet.methods.dpar_rows import (
     RowLosses,
     SampledNodes,
@@ -35,7 +35,6 @@ from discreet.methods.dpar_rows import (
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.private_training import PrivatelyTrained, train_privately
 from discreet.methods.training import Progress
-from discreet.ops.ppr import Solver, appr_rows
 from discreet.ops.propagation import hop_matrix
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy import events
@@ -71,7 +70,7 @@ class DPAR(PrivatelyTrained):
     structure_share
         The part of the squared privacy loss (as-published: of ε) that picking gets. 0 reads no edge while training.
         ``auto`` decides from public facts alone: 0 unless a score at its clip bound would stand above the
-        largest noise, see :func:`structure_survives`.
+        largest noise, see :func:`~discreet.mechanisms.topk.structure_survives`.
     top_k
         K, how many nodes beside itself a row picks (as-published: itself or not).
     sources
@@ -115,7 +114,7 @@ class DPAR(PrivatelyTrained):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.25
     rho: Annotated[float, Field(gt=0, lt=1)] = 1e-4
     gamma: Annotated[float, Field(gt=0, le=1)] = 1e-4
-    solver: Solver = "ista"
+    solver: Literal["ista", "push"] = "ista"
     entry_clip: Annotated[float, Field(gt=0, le=1)] = 1e-3
     norm_clip: Annotated[float, Field(gt=0, le=1)] = 1e-2
     column_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
@@ -191,7 +190,8 @@ class DPAR(PrivatelyTrained):
         training = self._training(facts, rows, touch, level)
         structure = [self._structure_stage(facts, rows, share, level)] if share > 0 else []
         if self._published and not isinstance(level, NoPrivacy):
-            return self._published_stages(facts, structure, training)
+            noise = self._published_noise(facts)
+            return [*self._sampling_stage(level), *published_stages(noise, structure, training, self.top_k)]
         training = training.scaled(_relative(training, touch) / math.sqrt(1 - share))
         return [*self._sampling_stage(level), *structure, training]
 
@@ -267,18 +267,6 @@ class DPAR(PrivatelyTrained):
 
     # ---------------------------------------------------------------- as published
 
-    def _published_stages(self, facts: PublicFacts, structure: list[Stage], training: Stage) -> list[Stage]:
-        noise, rows = self._published_noise(facts), self._rows(facts)
-        steps = training.scaled(noise.step / _multiplier(training))
-        if noise.row is not None:
-            structure = [
-                replace(stage, event=events.GaussianDpEvent(noise.row / math.sqrt(2 * rows))) for stage in structure
-            ]
-        elif noise.index is not None:
-            event = gumbel_event(noise.index, noise.value, rows, self.top_k)
-            structure = [replace(stage, event=event) for stage in structure]
-        return [*self._sampling_stage(self._checked_privacy().level), *structure, steps]
-
     def _published_noise(self, facts: PublicFacts) -> PublishedNoise:
         privacy, rows = self._checked_privacy(), self._rows(facts)
         delta = privacy.resolve_delta(facts.num_nodes)
@@ -330,6 +318,8 @@ class DPAR(PrivatelyTrained):
 
     def _scores(self, graph: Graph, nodes: SampledNodes, level: Level) -> Any:
         """PageRank rows within the clip bounds of the plan."""
+        from discreet.ops.ppr import appr_rows  # numba, late: only rows need it
+
         threads = torch.get_num_threads()
         rows = appr_rows(
             nodes.graph(graph),
@@ -383,24 +373,6 @@ class DPAR(PrivatelyTrained):
 
     def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         self.network_ = restore_module("network", self._network(self.public_, self._generator), state)
-
-
-def structure_survives(mu: float, mechanism: Selection, rows: int, picks: int, candidates: int) -> bool:
-    """Whether the largest possible score would stand above the largest noise among all candidates.
-
-    ``mu`` is the privacy loss (of a Gaussian, or √2ρ) that all rows may spend. With Gumbel noise one row's score at its
-    clip bound is mu/√(MK) noise scales high (``em1`` halves the squared loss), and the largest of n noises about ln n;
-    with Gaussian noise it is mu/√(2M) deviations, against √(2 ln n).
-    """
-    if mechanism == "gm":
-        return mu / math.sqrt(2 * rows) >= math.sqrt(2 * math.log(max(candidates, 2)))
-    halves = 2 if mechanism == "em1" else 1
-    return mu / math.sqrt(halves * rows * picks) >= math.log(max(candidates, 2))
-
-
-def _multiplier(training: Stage) -> float:
-    """σ over the clip norm of one gradient, as the draft has it."""
-    return training.noise_std / float(training.parameters["clip_norm"])
 
 
 def _relative(training: Stage, touch: Touch) -> float:

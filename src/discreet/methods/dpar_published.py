@@ -8,11 +8,13 @@ of this holds; see :mod:`discreet.methods.dpar` for what does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.optimize import brentq
 
-from discreet.mechanisms.topk import Selection
+from discreet.mechanisms.topk import Selection, gumbel_event
+from discreet.privacy import events
+from discreet.privacy.plan import Stage
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,23 @@ def _step(setting: PublishedSetting, epsilon: float, delta: float) -> float:
     """Theorem 2 with q = B/N and c₂ = 2, in units of the gradient's clip norm."""
     rate = setting.batch / setting.nodes
     return 2 * rate * setting.column_norm * math.sqrt(setting.steps * math.log(1 / delta)) / epsilon
+
+
+def published_stages(noise: PublishedNoise, structure: list[Stage], training: Stage, picks: int) -> list[Stage]:
+    """Drafts of the stages with the paper's noise in place of their own; their sensitivities stay the true ones."""
+    drafted = training.noise_std / float(training.parameters["clip_norm"])
+    steps = training.scaled(noise.step / drafted)
+    if noise.row is not None:
+        rows = [replace(stage, event=events.GaussianDpEvent(_over_true(noise.row, stage))) for stage in structure]
+    elif noise.index is not None:
+        rows = [
+            replace(stage, event=gumbel_event(noise.index, noise.value, stage.shape[0], picks)) for stage in structure
+        ]
+    else:
+        rows = structure
+    return [*rows, steps]
+
+
+def _over_true(scale: float, stage: Stage) -> float:
+    """A scale in clip norms, in units of the sensitivity of all rows."""
+    return scale * float(stage.parameters["clip"]) / stage.sensitivity
