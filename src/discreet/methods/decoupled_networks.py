@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from discreet.methods.networks import ACTIVATIONS, Activation, Dropout, Linear
+from discreet.methods.networks import ACTIVATIONS, MLP, Activation, Dropout, Linear
 from discreet.ops.row_embedding import unit_rows
 from discreet.ops.sparse import SparseMatrix
 
@@ -41,6 +41,26 @@ class RowEmbedding(nn.Module):
     def constrain(self, row_norm: float) -> None:
         """Scale the rows of W itself, not of a copy, to ``row_norm``."""
         self.rows.weight.copy_(unit_rows(self.rows.weight, row_norm))
+
+
+class RowNetwork(nn.Module):
+    """The same without a fixed head: where nothing is protected there is no reason not to train it."""
+
+    def __init__(
+        self, num_nodes: int, width: int, classes: int, activation: Activation, dropout: float, gen: torch.Generator
+    ) -> None:
+        """Draw W, then the head's two layers."""
+        super().__init__()
+        self.rows = Linear(num_nodes, width, gen)
+        self.head = MLP([width, width, classes], activation, dropout, gen)
+        self._activation = ACTIVATIONS[activation]
+
+    def forward(self, adjacency: SparseMatrix) -> Tensor:
+        """Logits of these adjacency rows."""
+        embedded = self.rows(adjacency)
+        hidden = self._activation(nn.functional.layer_norm(embedded, embedded.shape[-1:]))
+        logits: Tensor = self.head(self.head.dropout(hidden))
+        return logits
 
 
 class JointNetwork(nn.Module):

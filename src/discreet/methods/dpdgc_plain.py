@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.graph.graph import Graph
-from discreet.methods.decoupled_networks import RowEmbedding, TwoWeights
+from discreet.methods.decoupled_networks import RowNetwork, TwoWeights
 from discreet.methods.dpdgc_embedding import FloatArray, Released, random_weight, step_weight
 from discreet.methods.optimizers import Adam, cosine
 from discreet.methods.training import Progress, TrainOptions, train, training_rows
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from discreet.methods.dpdgc import DPDGC
 
 IntArray = npt.NDArray[np.int64]
-FOLDS, TOGETHER = 3, 3
-RATE, DROPOUT = 0.001, 0.5
+FOLDS, TOGETHER = 3, 2
+RATE, DROPOUT = 0.003, 0.5
 BATCHES = 8
 """Batches an epoch at most: every step moves all of W."""
 
@@ -77,7 +77,7 @@ def _said(
     network: nn.Module
     if of == "rows":
         classes, width = graph.num_classes, model._width(graph.public)
-        network = RowEmbedding(graph.num_nodes, width, classes, model.activation, DROPOUT, model._generator)
+        network = RowNetwork(graph.num_nodes, width, classes, model.activation, DROPOUT, model._generator)
         batch = None if model.batch_size is None else max(model.batch_size, -(-len(rows) // BATCHES))
         options = TrainOptions(2 * model.epochs, RATE, 0.0, batch)
     else:
