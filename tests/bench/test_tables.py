@@ -16,7 +16,7 @@ from scipy import stats
 
 from discreet.bench.figures import _styles, draw
 from discreet.bench.summary import cells, half_width
-from discreet.bench.tables import lay_out, tables_of
+from discreet.bench.tables import lay_out, layouts, tables_of
 from discreet.bench.trials import Entry, expand, paper_only
 from discreet.bench.writers import cells_csv, latex, markdown, terminal
 from discreet.cli import main
@@ -114,6 +114,13 @@ def test_a_failed_trial_is_told_with_its_reason() -> None:
         found.update(status="failed", reason="out of luck")
     layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
     assert any("failed" in note and "out of luck" in note for note in layout.notes)
+
+
+def test_tables_without_results_are_left_out() -> None:
+    read = suite(TEXT + '\n[[tables]]\ntitle = "Free"\nrows = ["name", "epsilon"]\nwhere = { name = ["free"] }\n')
+    entries, rows = made({key: values for key, values in APART.items() if key[0] == "ours"})
+    assert [layout.title for layout in layouts(read, entries, rows)] == ["By budget"]
+    assert [line[0].text for line in layouts(read, entries, rows)[0].rows] == ["ours", "theirs"]
 
 
 def test_four_ways_to_write_it() -> None:

@@ -114,13 +114,13 @@ def _write(suite: Suite, entries: Sequence[Entry], outcome: Outcome, folder: Pat
     """tables.md, tables.tex, cells.csv and one .svg a figure, each whole or not at all."""
     from discreet.bench.store import written_whole
     from discreet.bench.summary import cells
-    from discreet.bench.tables import lay_out, tables_of
+    from discreet.bench.tables import layouts
     from discreet.bench.writers import cells_csv, latex, markdown
 
-    layouts = [lay_out(table, entries, outcome.rows) for table in tables_of(suite)]
+    made = layouts(suite, entries, outcome.rows)
     texts = {
-        "tables.md": "\n".join(map(markdown, layouts)),
-        "tables.tex": "\n".join(map(latex, layouts)),
+        "tables.md": "\n".join(map(markdown, made)),
+        "tables.tex": "\n".join(map(latex, made)),
         "cells.csv": cells_csv(cells(entries, outcome.rows, *_measured(suite))),
     }
     for name, text in texts.items():
@@ -156,7 +156,7 @@ def _print(
     suite: Suite, entries: Sequence[Entry], outcome: Outcome, written: Sequence[str], form: str, as_json: bool
 ) -> None:
     from discreet.bench.summary import cells
-    from discreet.bench.tables import lay_out, tables_of
+    from discreet.bench.tables import layouts
     from discreet.bench.writers import FORMATS, cells_csv
     from discreet.command_output import print_json
 
@@ -166,7 +166,7 @@ def _print(
     elif form == "csv":
         print(cells_csv(found), end="")
     else:
-        print("\n".join(FORMATS[form](lay_out(table, entries, outcome.rows)) for table in tables_of(suite)), end="")
+        print("\n".join(map(FORMATS[form], layouts(suite, entries, outcome.rows))), end="")
     for name, reason in outcome.absent.items():
         print(f"not run: {name}: {reason}", file=sys.stderr)
 

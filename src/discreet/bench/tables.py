@@ -67,6 +67,12 @@ def chosen(entries: Iterable[Entry], part: Table | Figure) -> list[Entry]:
     return [e for e in entries if all(key in e.at and e.at[key] in values for key, values in wanted)]
 
 
+def layouts(suite: Suite, entries: Sequence[Entry], rows: Mapping[str, Row]) -> list[Layout]:
+    """Every table of the suite that has something in it; all of them where nothing has been run."""
+    made = [lay_out(table, entries, rows) for table in tables_of(suite)]
+    return [layout for layout in made if layout.rows] or made
+
+
 def lay_out(table: Table, entries: Sequence[Entry], rows: Mapping[str, Row]) -> Layout:
     """Put every cell into its place."""
     found = cells(chosen(entries, table), rows, table.metric, table.mask)
