@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from discreet.audit import local_attacks as local_attacks  # registers what it knows
 from discreet.audit.attacks import Array, FloatArray, attack_on
 from discreet.audit.bounds import LowerBound, epsilon_lower_bound
 from discreet.audit.compare import differences
