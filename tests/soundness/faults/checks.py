@@ -15,8 +15,11 @@ from discreet.audit.subjects import cheap
 from discreet.audit.worst_pairs import NODES, worst_pair
 from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import find_method
+from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.level_specs import parse_level
+from discreet.privacy.node_sampling import SampledNodesDpEvent
+from discreet.privacy.plan import Plan, Stage, make_plan
 
 DELTA = 1e-3
 REPLAY_BLOCK, REPLAY_PAIRS = 5, 60
@@ -40,12 +43,34 @@ class Subject:
     level: str
     epsilon: float = 1.0
     parameters: tuple[tuple[str, Any], ...] = ()
+    runs: int = CURATOR_RUNS
+
+    def plan(self) -> Plan:
+        """What the curator is asked to run."""
+        return self.estimator().plan(small(np.random.default_rng(0)).public)
 
     def estimator(self) -> NodeClassifier:
         """Made anew each time, so that a planted fault is in it."""
         estimator = find_method(self.method).load()(Privacy(parse_level(self.level), self.epsilon, DELTA))
         estimator.set_params(**dict(self.parameters))
         return cheap(estimator, kept=dict(self.parameters))
+
+
+@dataclass(frozen=True)
+class SampledNodes(Subject):
+    """No method: a Gaussian stage after a Poisson sample of the nodes, as ``ops`` and ``privacy`` offer it."""
+
+    rate: float = 0.05
+
+    def plan(self) -> Plan:
+        """The sample, then one Gaussian."""
+        sampling = SampledNodesDpEvent(self.rate)
+        stages = [
+            Stage("nodes", "who takes part", "node-sampling", 1.0, "rows", "absent nodes are null", sampling, (),
+                  parameters={"noise_std": 0.0}),
+            Stage("sum", "a sum", "gaussian", 1.0, "l2", "unit rows", events.GaussianDpEvent(1.0), (4,)),
+        ]  # fmt: skip
+        return make_plan("sampled", Privacy(parse_level(self.level), self.epsilon, DELTA), NODES, stages, "weights")
 
 
 def small(rng: np.random.Generator) -> Any:
@@ -64,8 +89,7 @@ def replay(subject: Subject) -> Found:
 
 def curator(subject: Subject) -> Found:
     """The curator at its declared worst: lower bound on ε, and the tests of noise."""
-    plan = subject.estimator().plan(small(np.random.default_rng(0)).public)
-    return Found(audit_curator(plan, runs=CURATOR_RUNS).violations, f"{CURATOR_RUNS} runs a side")
+    return Found(audit_curator(subject.plan(), runs=subject.runs).violations, f"{subject.runs} runs a side")
 
 
 def fits(subject: Subject) -> Found:

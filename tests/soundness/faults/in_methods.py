@@ -88,6 +88,19 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dp_gnn, "touched_examples", rooted)
 
 
+@fault("weights normalised in a throw-away copy", "replay", Subject("dpdgc", "edge"), "declared sensitivity", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    from discreet.methods import dpdgc_embedding
+
+    real = dpdgc_embedding.step_weight
+
+    def in_a_copy(step: np.ndarray, row_norm: float, noise: float) -> np.ndarray:
+        real(step, row_norm, noise)
+        return step
+
+    patch.setattr(dpdgc_embedding, "step_weight", in_a_copy)
+
+
 @fault("evidence of both ends counted for one", "replay", HOP_BAYES, "declared sensitivity")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hop_bayes, "received_sensitivity", lambda level: (1.0, "one end"))

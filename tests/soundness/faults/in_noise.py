@@ -11,9 +11,9 @@ import pytest
 
 from discreet.mechanisms import curator, dpsgd, gaussian, local_stages, multi_bit, noise, objective
 from discreet.methods import base
-from discreet.privacy import events
+from discreet.privacy import accountants, calibration, events
 from discreet.privacy.plan import Stage
-from tests.soundness.faults.checks import Subject
+from tests.soundness.faults.checks import SampledNodes, Subject
 from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON
 from tests.soundness.faults.registry import fault
 
@@ -203,6 +203,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("twenty steps charged as one", "curator", STEPS, "curator: epsilon is at least")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(events, "repeat", lambda event, count: event)
+
+
+@fault("sampling that multiplies epsilon", "curator", SampledNodes("none", "node:owned,max_degree=3", runs=6000),
+       "curator: epsilon is at least", seen=True)  # fmt: skip
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(accountants, "amplified", lambda epsilon, q: q * epsilon)
+    patch.setattr(calibration, "before_sampling", lambda epsilon, delta, q: (epsilon / q, delta / q))
 
 
 # -------------------------------------------------------------------- local reports
