@@ -18,7 +18,7 @@ from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
-STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 20),))
+STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 20),), runs=700)
 
 # -------------------------------------------------------------------- scale and law
 
