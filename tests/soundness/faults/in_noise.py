@@ -18,7 +18,7 @@ from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
-STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 20),), runs=700)
+STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 40),), runs=400)
 
 # -------------------------------------------------------------------- scale and law
 
@@ -200,7 +200,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # -------------------------------------------------------------------- accounting
 
 
-@fault("twenty steps charged as one", "curator", STEPS, "curator: epsilon is at least")
+@fault("forty steps charged as one", "curator", STEPS, "curator: epsilon is at least")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(events, "repeat", lambda event, count: event)
 
