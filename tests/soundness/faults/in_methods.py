@@ -103,7 +103,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("evidence of both ends counted for one", "replay", HOP_BAYES, "declared sensitivity")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(hop_bayes, "received_sensitivity", lambda level: (1.0, "one end"))
+    real = hop_bayes.told_sensitivity
+
+    def one_end(*given: Any) -> tuple[float, str]:
+        sensitivity, why = real(*given)
+        return sensitivity / 2**0.5, why
+
+    patch.setattr(hop_bayes, "told_sensitivity", one_end)
 
 
 @fault("propagation that moves twice what is declared", "replay", GCON, "declared sensitivity")
