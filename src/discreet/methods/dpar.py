@@ -102,7 +102,6 @@ class DPAR(PrivatelyTrained):
     levels: ClassVar[tuple[str, ...]] = ("none", "node")
 
     _: KW_ONLY
-    hidden: Annotated[int, Field(ge=1)] = 32
     mechanism: Selection = "em0"
     accounting: Literal["rigorous", "as-published"] = "rigorous"
     structure_share: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
