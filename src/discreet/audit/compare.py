@@ -42,7 +42,7 @@ def release_faults(
 def _prediction_fault(first: NodeClassifier, second: NodeClassifier, graph: Graph, neighbor: Graph) -> str | None:
     if first.covers == "weights":
         return None
-    audience = "owner" if first.covers == "own-prediction" else "anyone"
+    audience = "anyone" if first.covers == "weights+predictions" else "owner"
     one, two = first.predict_proba(graph, audience=audience), second.predict_proba(neighbor, audience=audience)
     if not np.array_equal(first.predict_proba(graph, audience=audience), one):
         return "predicting twice gives two answers, so something is drawn that no stage paid for"

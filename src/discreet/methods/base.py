@@ -96,13 +96,14 @@ class NodeClassifier(BaseEstimator):
         raise NotImplementedError
 
     def _uncovered(self, graph: Graph, audience: str) -> str | None:
-        """Why a prediction would leave the guarantee, or None."""
-        if self.covers == "own-prediction" and audience != "owner":
-            return (
-                "each prediction is covered only for its own node: pass audience='owner' when it goes to "
-                "that node alone"
-            )
+        """Why predictions on this graph would leave the guarantee, whoever gets them in ``audience``, or None."""
         return None
+
+    def _wrong_audience(self, audience: str) -> str | None:
+        """Every row is some node's own: where own rows are not covered, each may go to its node alone."""
+        if self.covers not in ("own-prediction", "weights+others-predictions") or audience == "owner":
+            return None
+        return "each prediction is covered only for its own node: pass audience='owner' when it goes to that node alone"
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         """Sentences for the plan and the certificate."""
@@ -234,7 +235,7 @@ class NodeClassifier(BaseEstimator):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
         graph = self._checked_privacy().level.view(graph)
         self._check_matches(graph)
-        reason = None if uncovered or public else self._uncovered(graph, audience)
+        reason = None if uncovered or public else self._wrong_audience(audience) or self._uncovered(graph, audience)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
         found = self._probabilities(graph)

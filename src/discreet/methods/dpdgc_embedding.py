@@ -223,7 +223,7 @@ def _trained_weight(model: DPDGC, graph: Graph, curator: Curator, progress: Prog
     parameters = trainable(network)
     optimizer = Adam(parameters)
     for run in range(stage.runs):
-        noisy = torch.from_numpy(curator.step(EMBEDDING, query)).to(parameters[0].device)
+        noisy = torch.from_numpy(curator.step(EMBEDDING, query)).to(parameters[0])
         rate = options.learning_rate * cosine(run, stage.runs)
         optimizer.step(views_of(noisy / divisor, parameters), rate)
         network.constrain(model.row_norm)

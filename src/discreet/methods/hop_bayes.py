@@ -260,9 +260,8 @@ class HopBayes(TrainedClassifier):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, graph: Graph, audience: str) -> str | None:
-        if self.predictions == "own" or isinstance(self._checked_privacy().level, NoPrivacy):
-            return super()._uncovered(graph, audience)
-        if self._key(graph) in self.keys_:
+        known = self.predictions == "own" or self._key(graph) in self.keys_
+        if known or isinstance(self._checked_privacy().level, NoPrivacy):
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
