@@ -112,7 +112,7 @@ class ReadsCleanEvidence(HopBayes):
         receivers = hop_bayes_private.receiver_mask(self, graphs[0])
         entries = hop_bayes_private.entries_between(graphs[0], level, bytes(16), None, receivers)  # type: ignore[arg-type]
         told = hop_bayes_private.told_labels(self, graphs[0])
-        self.caches_ = [hop_bayes_private.told_sums(entries, told, receivers, level)]  # type: ignore[arg-type]
+        self.caches_[0] = hop_bayes_private.told_sums(entries, told, receivers, level)  # type: ignore[arg-type]
 
 
 class FitsStrengthOnFeatures(HopBayes):
@@ -185,16 +185,18 @@ def test_coverage_and_release(tmp_path: Path) -> None:
     fitted.save(str(tmp_path / "release"))
     bare = graph.with_masks(None, None, None)
     loaded = load_release(str(tmp_path / "release"))
-    assert np.array_equal(fitted.predict_proba(graph), loaded.predict_proba(bare))
+    assert np.array_equal(fitted.predict_proba(graph, audience="owner"), loaded.predict_proba(bare, audience="owner"))
     with pytest.raises(UncoveredReleaseError, match="extra_graphs"):
-        fitted.predict(csbm(num_nodes=100))
+        fitted.predict(csbm(num_nodes=100), audience="owner")
+    with pytest.raises(UncoveredReleaseError, match="own node"):
+        fitted.predict(graph)
 
 
 def test_extra_graphs_are_charged_and_told_apart() -> None:
     graph, other = split(csbm(num_nodes=200), "75/10/15", 0), csbm(num_nodes=150)
     fitted = model("node", 8.0, steps=2).fit(graph, extra_graphs=[other])
     assert fitted.plan_.stage("extra graph 1 evidence").shape == (150, other.num_classes)
-    assert fitted.predict(other).shape == (150,)
+    assert fitted.predict(other, audience="owner").shape == (150,)
     with pytest.raises(UnsupportedError, match="told apart"):
         model("node", 8.0, steps=2).fit(graph, extra_graphs=[graph])
 
@@ -202,9 +204,9 @@ def test_extra_graphs_are_charged_and_told_apart() -> None:
 def test_training_ids_rest_on_their_features() -> None:
     graph = split(csbm(num_nodes=200), "75/10/15", 0)
     fitted = model("node", 8.0, steps=5, insecure_noise_seed=1).fit(graph)
-    before = fitted.predict_proba(graph)
+    before = fitted.predict_proba(graph, audience="owner")
     fitted.caches_ = [rows + 100 * np.eye(rows.shape[1])[0] for rows in fitted.caches_]
-    same = (fitted.predict_proba(graph) == before).all(axis=1)
+    same = (fitted.predict_proba(graph, audience="owner") == before).all(axis=1)
     assert same[graph.mask("train")].all()
     assert not same[graph.mask("test")].any()
 

@@ -24,9 +24,11 @@ from discreet.mechanisms.dpsgd import Touch, dpsgd_stage, draw_batch
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods import dp_mlp, gap_private, private_training
 from discreet.methods.dp_gnn import DPGNN, EgoLosses
-from discreet.methods.dp_mlp import DPMLPClassifier
+from discreet.methods.dp_mlp import DPMLPClassifier, FeatureLosses
 from discreet.methods.ego_networks import EgoNetwork, slot_features
 from discreet.methods.gap import GAP
+from discreet.methods.networks import MLP, widths_of
+from discreet.methods.private_training import GradientTerms, PrivateOptions
 from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable
 from discreet.ops.egonets import sender_table
 from discreet.privacy import events
@@ -444,9 +446,32 @@ def test_gap_charges_extra_graphs_and_knows_graphs_by_public_facts_alone() -> No
     other, third = csbm(50, seed=1), csbm(45, seed=2)
     fitted = GAP(node(), **QUICK).fit(graph, extra_graphs=[other])
     assert [stage.name for stage in fitted.plan_.stages] == ["encoder", "hop 1", "extra graph 1 hop 1", "head"]
-    fitted.predict(graph)
-    fitted.predict(other)
+    fitted.predict(graph, audience="owner")
+    fitted.predict(other, audience="owner")
     with pytest.raises(UncoveredReleaseError, match="extra_graphs"):
-        fitted.predict(third)
+        fitted.predict(third, audience="owner")
+    with pytest.raises(UncoveredReleaseError, match="own node"):
+        fitted.predict(graph)
     with pytest.raises(UnsupportedError, match="told apart"):
         GAP(node(), **QUICK).fit(graph, extra_graphs=[csbm(60, seed=3)])
+
+
+def test_a_term_moves_the_sum_of_many_by_no_more_than_its_clip_norm() -> None:
+    """Single-precision sums of many terms that agree would round by more than a term is worth."""
+    nodes = 50_000
+    rows = np.ones((nodes, 4), dtype=np.float32) + 0.01 * np.random.default_rng(0).standard_normal((nodes, 4))
+    graph = Graph.from_edges([0], [1], rows.astype(np.float32), np.zeros(nodes, int), directed=False, num_classes=3)
+    graph = graph.with_masks(np.arange(nodes), None, None)
+    network = MLP(widths_of(4, 8, 2, 3), "relu", 0.0, torch.Generator().manual_seed(0))
+    options = PrivateOptions(1, 0.1, None, "poisson", 0.1, "flat", "adam", "cosine", 0.5)
+
+    def total(given: Graph) -> np.ndarray:
+        losses = FeatureLosses(network, given, torch.device("cpu"))
+        return GradientTerms(network, losses, options.rule(network), nodes, 1 << 20).total(np.arange(nodes))
+
+    whole = total(graph)
+    for node in (0, 1, nodes // 2, nodes - 1):
+        labels, features = graph.labels.copy(), rows.astype(np.float32)
+        labels[node], features[node] = -1, 0.0
+        moved = np.linalg.norm(whole - total(graph.with_labels(labels).with_features(features)))
+        assert 0.9 * options.clip_norm < moved <= options.clip_norm

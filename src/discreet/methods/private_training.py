@@ -185,6 +185,8 @@ class GradientTerms:
         return functools.reduce(operator.iadd, parts).cpu().numpy()
 
     def _part(self, batch: IntArray) -> Tensor:
+        if not len(batch):
+            return torch.zeros(sum(p.numel() for p in self._parameters))
         return clipped_sum(self._network, lambda: self._losses(batch), self._rule).flat
 
     def terms(self) -> npt.NDArray[np.float32]:
