@@ -14,7 +14,8 @@ COVERAGE: dict[str, str] = {
         "with noise, and from nothing else. Whoever is given the release and the predictions about any number of "
         "people learns about every other person no more than the stated epsilon and delta allow. The prediction about "
         "a person is not protected against revealing that same person's own record: it goes to that person alone, and "
-        "publishing all predictions is not covered (graph differential privacy: Chien et al. 2023, definition 4.2 and theorem B.1)"
+        "publishing all predictions is not covered (graph differential privacy: Chien et al. 2023, definition 4.2 and "
+        "theorem B.1)"
     ),
     "own-prediction": (
         "the released weights; each prediction reads its node's own edges and goes to that node alone, "
