@@ -51,7 +51,7 @@ def test_a_label_that_no_class_has(label: float) -> None:
         RandomizedResponse(1.0, 4).encode_rows(np.array([0, label]), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("epsilon", "classes"), [(0.0, 3), (-1.0, 3), (math.inf, 3), (1.0, 1)])
+@pytest.mark.parametrize(("epsilon", "classes"), [(0.0, 3), (-1.0, 3), (math.inf, 3), (31.0, 3), (1.0, 1)])
 def test_nonsense_is_refused(epsilon: float, classes: int) -> None:
     with pytest.raises(ParameterError):
         RandomizedResponse(epsilon, classes)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit
-from discreet.audit.small_graphs import small_graph
+from discreet.audit.small_graphs import audited_graph
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, worst_pair
@@ -163,7 +163,7 @@ def _wide(estimator: NodeClassifier) -> NodeClassifier:
 
 def _graph(rng: np.random.Generator, *, directed: bool) -> Graph:
     """Graphs of three sizes, for every size is another plan, and some plans take seconds to calibrate."""
-    return small_graph(rng, directed=directed, num_nodes=int(rng.choice((5, NODES, 12))))
+    return audited_graph(rng, directed=directed, num_nodes=int(rng.choice((5, NODES, 12))))
 
 
 def _subject(subject: Subject, delta: float) -> dict[str, Any]:

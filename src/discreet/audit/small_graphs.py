@@ -42,6 +42,14 @@ def small_graph(
     return graph.with_masks(order[:cut], None, order[cut:])
 
 
+def audited_graph(rng: np.random.Generator, *, directed: bool = False, num_nodes: int | None = None) -> Graph:
+    """A small graph some of whose ids are for validation, so that stages that read those run too."""
+    graph = small_graph(rng, directed=directed, num_nodes=num_nodes)
+    rest = np.flatnonzero(graph.mask("test"))
+    cut = (len(rest) + 1) // 2
+    return graph.with_masks(graph.train_mask, rest[:cut], rest[cut:])
+
+
 def _edges(shape: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     if shape == "edgeless":
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)

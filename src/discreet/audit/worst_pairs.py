@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from discreet.audit.replay import METRICS, RecordingCurator, replayed
-from discreet.audit.small_graphs import small_graph
+from discreet.audit.small_graphs import audited_graph
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.mechanisms import dpsgd
@@ -44,7 +44,7 @@ def worst_pair(
     level = estimator._checked_privacy().level
     rng = np.random.default_rng(seed)
     if graphs is None:
-        graphs = partial(small_graph, directed=isinstance(level, EdgeLevel) and level.directed, num_nodes=NODES)
+        graphs = partial(audited_graph, directed=isinstance(level, EdgeLevel) and level.directed, num_nodes=NODES)
     best: WorstPair | None = None
     candidates = [*shaped_pairs(level), *_random_pairs(level, graphs, rng, tries)]
     for number, (graph, neighbor) in enumerate(candidates):

@@ -25,7 +25,7 @@ def checked_range(feature_range: Any) -> Range:
         low, high = (float(end) for end in feature_range)
     except (TypeError, ValueError):
         raise ParameterError(f"feature_range must be two numbers, low and high, not {feature_range!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
         raise ParameterError(f"feature_range must be two finite numbers, the lower first, not {feature_range!r}")
     return low, high
 

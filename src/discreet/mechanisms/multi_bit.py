@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.errors import ParameterError
 from discreet.mechanisms.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
+from discreet.mechanisms.randomized_response import MOST_EPSILON
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -75,6 +76,11 @@ class MultiBit:
             object.__setattr__(self, "sampled", best_sampled(self.epsilon, self.width))
         if not 1 <= self.sampled <= self.width:
             raise ParameterError(f"sampled must lie between 1 and {self.width}, not {self.sampled}")
+        if self.epsilon / self.sampled > MOST_EPSILON:
+            raise ParameterError(
+                f"epsilon of a feature's report must be at most {MOST_EPSILON:g}, not {self.epsilon / self.sampled:g}; "
+                "beyond that coins of double precision are too coarse: use inf where no protection is meant"
+            )
 
     # ---------------------------------------------------------------- where the record lives
 

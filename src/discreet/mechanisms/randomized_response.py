@@ -13,6 +13,9 @@ from discreet.errors import ParameterError
 
 IntArray = npt.NDArray[np.int64]
 
+MOST_EPSILON = 30.0
+"""Of one coin: its probabilities are multiples of 2⁻⁵³, which tell budgets up to here apart and no further."""
+
 
 @dataclass(frozen=True)
 class RandomizedResponse:
@@ -31,6 +34,11 @@ class RandomizedResponse:
         """Refuse what has no meaning."""
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ParameterError(f"epsilon of a label's report must be a positive number, not {self.epsilon!r}")
+        if self.epsilon > MOST_EPSILON:
+            raise ParameterError(
+                f"epsilon of a label's report must be at most {MOST_EPSILON:g}, not {self.epsilon!r}; "
+                "beyond that coins of double precision are too coarse: use inf where no protection is meant"
+            )
         if self.num_classes < 2:
             raise ParameterError(f"randomised response needs at least two classes, not {self.num_classes}")
 
