@@ -155,7 +155,7 @@ def blocks() -> Graph:
 def test_rows_alone_tell_blocks_apart(blocks: Graph, spec: str, kind: str) -> None:
     """Random or trained, at generous ε, with and without noisy steps."""
     fitted = model(spec, 20.0, embedding=kind, steps=60, step_size=0.05, random_state=1).fit(blocks)
-    assert fitted.score(blocks) > 0.8
+    assert fitted.score(blocks) > 0.7
 
 
 # ------------------------------------------------------------------------ sparse stays sparse, and plain words
