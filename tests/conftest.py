@@ -34,6 +34,13 @@ def record_property(request: pytest.FixtureRequest) -> Callable[[str, object], N
     return record
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a fresh draw of noise may decide (accuracy, an audit's power) gets two further tries; nothing else does."""
+    for item in items:
+        if item.get_closest_marker("chance"):
+            item.add_marker(pytest.mark.flaky(reruns=2))
+
+
 def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_text(item)}" for key, item in value.items())

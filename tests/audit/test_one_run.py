@@ -37,6 +37,7 @@ def test_guesses_are_the_extremes() -> None:
     assert guess(np.array([3.0, 1.0, 2.0, 5.0, 4.0]), 2).tolist() == [0, -1, 0, 1, 0]
 
 
+@pytest.mark.chance
 def test_randomised_response_valid_and_near() -> None:
     """5000 coins told by randomised response: in 40 audits at 5 % no more than a few above ε, and all near."""
     rng, epsilon, wrong = np.random.default_rng(), 2.0, 0
@@ -63,6 +64,7 @@ def test_no_leak_gives_nothing() -> None:
     assert one_run_lower_bound(100, 20, 10, 0.0, 0.01) == 0
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("name", ["dp-mlp", "dp-gnn"])
 def test_methods_with_canaries(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below ε as built; far above it with hardly any noise."""

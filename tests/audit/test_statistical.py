@@ -27,6 +27,7 @@ def honest(name: str, spec: str, epsilon: float, **parameters: object) -> NodeCl
     return make(name, spec).set_params(privacy=privacy, insecure_noise_seed=None, **parameters)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_plain_gaussian_stages_come_near(epsilon: float) -> None:
     plan = honest("gap", "edge", epsilon, hops=2).plan(small_graph(np.random.default_rng(0)).public)
@@ -52,6 +53,7 @@ def steps_plan(epsilon: float, batch_size: int | None, sampling: str, change: st
     return make_plan("audit", Privacy(NodeLevel(1, change=change), epsilon, 0.01), 10, [stage], "weights")
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize(
     ("batch_size", "sampling", "change"),
     [(4, "poisson", "replace"), (3, "fixed", "replace"), (None, "poisson", "null")],

@@ -149,6 +149,7 @@ def blocks() -> Graph:
     return split(Graph.from_edges(source, target, np.ones((n, 2)), labels, directed=False), "75/10/15", 0)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize(
     ("spec", "kind"), [("none", "random"), ("edge", "random"), ("edge", "trained"), ("neighbor:1", "random")]
 )

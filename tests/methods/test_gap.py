@@ -87,12 +87,14 @@ def test_options(graph: Graph, options: dict[str, object]) -> None:
     assert np.isfinite(model.predict_proba(graph)).all()
 
 
+@pytest.mark.chance
 def test_edges_pay_on_a_graph_with_structure() -> None:
     graph = split(csbm(num_nodes=1500, phi=0.6, average_degree=12), "75/10/15", 0)
     features = MLPClassifier(EDGE).fit(graph).score(graph)
     assert GAP(Privacy(EdgeLevel(), 4.0)).fit(graph).score(graph) > features + 0.05
 
 
+@pytest.mark.chance
 @needs_data
 def test_cora() -> None:
     from discreet.graph.datasets import load

@@ -142,6 +142,7 @@ def test_a_class_without_a_training_label_is_refused(method):
 # -------------------------------------------------------------------- fit and predict
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("method", METHODS)
 def test_neighbours_help_where_they_agree_and_are_left_alone_where_they_do_not(method):
     """The trust is measured: high on a homophilous graph, none where edges are random."""
@@ -177,6 +178,7 @@ def test_every_option_fits_predicts_saves_and_loads(method, options, tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(GRAPH, audience="owner", uncovered=True), found)
 
 
+@pytest.mark.chance
 def test_other_settings_of_each_method():
     for made in (
         GCON(edge(), **QUICK, loss="pseudo-huber", bounds="paper"),
@@ -230,6 +232,7 @@ def test_eq_16_exactly_for_a_list_of_steps():
     np.testing.assert_allclose(fitted._neighbourhood_scores(bare, x), expected, atol=1e-12)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("method", METHODS)
 def test_the_published_encoder_predicts_more_than_one_class(method):
     """Scores that are all negative must not be clipped to a tie: its embeddings share a large common part."""
@@ -331,6 +334,7 @@ def test_f1_against_scikit_learn():
 # -------------------------------------------------------------------- real graphs
 
 
+@pytest.mark.chance
 @needs_data
 def test_on_cora_ml_both_beat_the_free_baseline():
     from discreet.graph.datasets import load

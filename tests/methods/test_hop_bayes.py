@@ -171,6 +171,7 @@ def test_strong_links_are_kept() -> None:
     assert links.mean_degree == pytest.approx(2 * 1780 / 1000)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("phi", [0.6, -0.6])
 def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
     graph = split(csbm(num_nodes=1500, phi=phi, average_degree=12), "75/10/15", 0)
@@ -179,6 +180,7 @@ def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
     assert model(4.0).fit(graph).score(graph) > features + 0.05
 
 
+@pytest.mark.chance
 def test_useless_edges_do_no_harm() -> None:
     graph = split(csbm(num_nodes=1500, phi=0.0, average_degree=12), "75/10/15", 0)
     features = MLPClassifier(Privacy(EdgeLevel(), 1.0)).fit(graph).score(graph)
@@ -198,6 +200,7 @@ def few_labels(seed: int = 0) -> Graph:
     return graph.with_masks(train, rest[:200], rest[200:])
 
 
+@pytest.mark.chance
 def test_few_labels_are_helped_by_a_map_of_the_features() -> None:
     graph = few_labels()
     fitted = model(0.5, predictions="own", epochs=5).fit(graph)

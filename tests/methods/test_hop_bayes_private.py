@@ -214,6 +214,7 @@ def test_training_ids_rest_on_their_features() -> None:
 # ------------------------------------------------------------------------ what evidence is worth
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("phi", [0.8, -0.8])
 def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
     graph = split(csbm(num_nodes=2000, phi=phi, average_degree=20), "75/10/15", 0)
@@ -222,6 +223,7 @@ def test_evidence_pays_with_and_without_homophily(phi: float) -> None:
     assert model(level.spec, 8.0).fit(graph).score(graph) > alone + 0.08
 
 
+@pytest.mark.chance
 def test_useless_edges_do_no_harm() -> None:
     graph = split(csbm(num_nodes=2000, phi=0.0, average_degree=20), "75/10/15", 0)
     level = parse_level("node")

@@ -41,6 +41,7 @@ def model(epsilon: float = 4.0, level: LocalLevel | None = None, **options: Any)
     return LPGNN(Privacy(level or LocalLevel(), epsilon), insecure_noise_seed=1, **settings)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("kind", ["sage", "gcn", "gat"])
 @pytest.mark.parametrize("loss", ["drop", "forward", "plain"])
 def test_it_learns_from_reports(kind: str, loss: str) -> None:
@@ -48,6 +49,7 @@ def test_it_learns_from_reports(kind: str, loss: str) -> None:
     assert fitted.score(GRAPH, "test") > 0.75
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("features", ["random", "degree", "ones", "topology"])
 def test_baselines_read_no_feature(features: str) -> None:
     """The label has the whole budget, and other features give the very same release."""

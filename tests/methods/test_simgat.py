@@ -24,6 +24,7 @@ def model(epsilon: float = 4.0, **options: Any) -> SimGAT:
     return SimGAT(Privacy(LocalLevel(), epsilon), insecure_noise_seed=1, **settings)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("similarity", ["deepwalk", "node2vec", "grarep"])
 @pytest.mark.parametrize("threshold", ["auto", "validated", "paper"])
 def test_it_learns(similarity: str, threshold: str) -> None:

@@ -226,6 +226,7 @@ def published_star(epsilon: float) -> DPAR:
     )
 
 
+@pytest.mark.chance
 def test_whole_fits_on_a_star_prove_the_claim_wrong(record_property):
     model = published_star(1.0)
     found = audit_pipeline(model, WorstPair(star(True), star(False), 1.0), runs=110)
@@ -240,6 +241,7 @@ def test_the_curator_alone_proves_it_wrong_too():
     assert not found.passed
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
 def test_the_rigorous_selection_stays_below_its_epsilon_and_comes_near(mechanism, record_property):
     """On worst scores: every candidate moves all the way."""

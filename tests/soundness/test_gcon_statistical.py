@@ -63,6 +63,7 @@ def gcon_audit(kind, alpha, steps, monkeypatch, rate_factor):
     return lower_bound(*found)
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize(("kind", "alpha", "steps"), [("two nodes", 0.05, [1]), ("double star", 0.3, [math.inf])])
 def test_gcon_stays_below_epsilon_and_half_the_noise_is_caught(kind, alpha, steps, monkeypatch):
     honest = gcon_audit(kind, alpha, steps, monkeypatch, 1.0)

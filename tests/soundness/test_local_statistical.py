@@ -46,6 +46,7 @@ class TellsTooMuch(MultiBit):
         return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled).chance_of_plus(values)
 
 
+@pytest.mark.chance
 def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
         honest = local_stages.encoder_of(stage)
@@ -57,6 +58,7 @@ def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatc
     assert report.curator.epsilon > 2.0
 
 
+@pytest.mark.chance
 def test_labels_kept_too_often_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
         return RandomizedResponse(3.0, 3).encode_rows(value, rng).astype(np.float64)
