@@ -8,7 +8,7 @@ import pytest
 
 from discreet.bench.measures import run_measure
 from discreet.bench.suite import read_suite, suite_names
-from discreet.bench.tables import check_layout
+from discreet.bench.tables import check_layout, tables_of
 from discreet.bench.trials import LEVELS, Trial, expand, paper_only, select, unique
 from discreet.errors import InvalidInputError, ParameterError
 from discreet.methods.registry import methods
@@ -126,3 +126,12 @@ def test_measurements_give_ratios(name: str, settings: dict[str, int]) -> None:
     found = run_measure(Trial("", "", "", "none", math.inf, "auto", settings, 0, name), None)
     assert found["ratio"] == pytest.approx(found["ours_ms"] / found["theirs_ms"])
     assert found["ratio"] > 0
+
+
+def test_a_setting_named_as_a_coordinate_keeps_both() -> None:
+    text = TINY + '\n[[cases]]\nmethod = "gap"\nlevel = "node"\nepsilon = 1\n'
+    text += "grid = { split = [[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]] }\n"
+    entries = select(expand(suite(text), seeds=1), ["gap"])
+    assert {entry.at["split"] for entry in entries} == {entries[0].trial.split}
+    assert [entry.at["settings.split"] for entry in entries] == [[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]]
+    assert "settings.split" in tables_of(suite(text))[0].rows

@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.bench.suite import COSTS, SCORES, Figure, Suite, Table
 from discreet.bench.summary import Cell, Row, cells
-from discreet.bench.trials import Entry
+from discreet.bench.trials import Entry, grid_key
 from discreet.errors import ParameterError
 
 Key = tuple[Any, ...]
@@ -44,7 +44,7 @@ def tables_of(suite: Suite) -> list[Table]:
     """The suite's tables, or one of everything."""
     if suite.tables:
         return suite.tables
-    axes = list(dict.fromkeys(key for case in suite.cases for key in (*case.data_grid, *case.grid)))
+    axes = list(dict.fromkeys(grid_key(key) for case in suite.cases for key in (*case.data_grid, *case.grid)))
     return [Table(title=suite.title, rows=["level", "epsilon", "name", *axes])]
 
 

@@ -18,6 +18,7 @@ from discreet.errors import DiscreetError, InvalidInputError, ParameterError, Un
 FORMAT = 1
 EVERY = "*"
 PRINTED = "paper: "  # the method of a trial that stands for a printed figure
+OF_EVERY_TRIAL = ("name", "method", "dataset", "split", "level", "epsilon")
 # How a suite that asks for every level of a method writes each kind of level.
 LEVELS = {
     "none": "none",
@@ -131,6 +132,11 @@ def estimator_of(trial: Trial) -> Any:
     return estimator
 
 
+def grid_key(key: str) -> str:
+    """The coordinate of a grid's key: the key, but where that is a coordinate of every trial (``settings.split``)."""
+    return f"settings.{key}" if key in OF_EVERY_TRIAL else key
+
+
 def unique(entries: Iterable[Entry]) -> list[Trial]:
     """Each trial once, in the order in which they run: seed by seed, so that a run cut short is a whole table."""
     found = {entry.trial.id: entry.trial for entry in entries}
@@ -157,8 +163,8 @@ def _of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None
             "epsilon": epsilon,
             **_of_level(level),
             **options,
-            **grid,
         }
+        at |= {grid_key(key): value for key, value in grid.items()}
         graph = with_options(_spec(suite, dataset), options)
         settings = {**_known(case, method), **case.settings, **grid}
         paper = _figure(printed, dataset, place, len(budgets), suite, case)
