@@ -47,6 +47,7 @@ class GCONSSP(RestartClassifier):
     method: ClassVar[str] = "gcon-ssp"
 
     _: KW_ONLY
+    alpha: float = 0.65
     encoder: EncoderName = "spectral"
     smooth: Literal["labels", "features"] = "labels"
     gram_weight: Annotated[float, Field(gt=0)] = 0.5
