@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit
-from discreet.audit.small_graphs import audited_graph
+from discreet.audit.small_graphs import audited_graph, reads_entries
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, worst_pair
@@ -25,6 +25,7 @@ from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import OBJECTS
 from discreet.privacy.certificate import AUDIT_SCHEMA, audit_digest
+from discreet.privacy.levels import Level
 
 Progress = Callable[[str, int, int], None]
 LEAST_RUNS = 80
@@ -134,7 +135,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     """Replay over many pairs; then the curator at its declared worst, and whole fits on the worst pair found."""
     estimator = subject.fitted
     privacy = estimator._checked_privacy()
-    graphs = partial(_graph, directed=privacy.level.spec == "edge:directed")
+    graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
     pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress)
     plan = subject.planned.plan(pair.graph.public)
@@ -161,9 +162,9 @@ def _wide(estimator: NodeClassifier) -> NodeClassifier:
     return found.set_params(hidden=max(_LEAST_HIDDEN, found.hidden)) if hasattr(found, "hidden") else found
 
 
-def _graph(rng: np.random.Generator, *, directed: bool) -> Graph:
+def _graph(rng: np.random.Generator, *, level: Level) -> Graph:
     """Graphs of three sizes, for every size is another plan, and some plans take seconds to calibrate."""
-    return audited_graph(rng, directed=directed, num_nodes=int(rng.choice((5, NODES, 12))))
+    return audited_graph(rng, directed=reads_entries(level, rng), num_nodes=int(rng.choice((5, NODES, 12))))
 
 
 def _subject(subject: Subject, delta: float) -> dict[str, Any]:

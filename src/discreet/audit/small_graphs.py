@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.graph.graph import Graph
+from discreet.privacy.levels import EdgeLevel, Level
 
 
 def small_graph(
@@ -48,6 +49,18 @@ def audited_graph(rng: np.random.Generator, *, directed: bool = False, num_nodes
     rest = np.flatnonzero(graph.mask("test"))
     cut = (len(rest) + 1) // 2
     return graph.with_masks(graph.train_mask, rest[:cut], rest[cut:])
+
+
+def reads_entries(level: Level, rng: np.random.Generator) -> bool:
+    """Whether edges of the next small graph stand one way each: always where a level needs it, half the time where
+    it allows it.
+
+    On the owned basis an undirected edge stands in two units. Where one is removed, the other's entry is still there,
+    and what reads edges both ways does not move at all: only edges of one owner show what a unit can do.
+    """
+    if isinstance(level, EdgeLevel):
+        return level.directed
+    return getattr(level, "edges", None) == "owned" and bool(rng.integers(2))
 
 
 def _edges(shape: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

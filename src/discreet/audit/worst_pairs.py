@@ -7,29 +7,38 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from discreet.audit.replay import METRICS, RecordingCurator, replayed
-from discreet.audit.small_graphs import audited_graph
+from discreet.audit.small_graphs import audited_graph, reads_entries
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms import dpsgd
+from discreet.mechanisms import dpsgd, topk
 from discreet.methods.base import NodeClassifier
+from discreet.privacy import events
 from discreet.privacy.levels import EdgeLevel, Level, LocalLevel, NeighborLevel, NodeLevel
-from discreet.privacy.moves import null_record, set_row, without_edges
-from discreet.privacy.plan import Plan
+from discreet.privacy.moves import null_record, set_row, toggle, without_edges
+from discreet.privacy.node_sampling import split_sampling
+from discreet.privacy.plan import Plan, Stage
+from discreet.privacy.top_k import OneShotTopKDpEvent
 
 NODES = 8
 """All pairs that are searched have this many nodes, so that one or two calibrations do for all of them."""
+_COINS = 4
 
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Two neighbours and how much their answers differ: the sum over stages of (distance over σ)²."""
+    """Two neighbours and how much their answers differ: the sum over stages of (distance over σ)².
+
+    ``reached`` is the number of stages whose input moves at all.
+    """
 
     graph: Graph
     neighbor: Graph
     score: float
+    reached: int = 0
 
 
 def worst_pair(
@@ -40,22 +49,30 @@ def worst_pair(
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> WorstPair:
-    """The pair with the largest expected privacy loss among hand-made ones and ``tries`` random ones."""
+    """The pair with the largest expected privacy loss among hand-made ones and ``tries`` random ones.
+
+    Of pairs with at least half of that loss, those that reach most stages come first: a fault shows only in a stage
+    that moves.
+    """
     level = estimator._checked_privacy().level
     rng = np.random.default_rng(seed)
     if graphs is None:
-        graphs = partial(audited_graph, directed=isinstance(level, EdgeLevel) and level.directed, num_nodes=NODES)
-    best: WorstPair | None = None
+        graphs = partial(_graph_of, level)
+    scored: list[WorstPair] = []
     candidates = [*shaped_pairs(level), *_random_pairs(level, graphs, rng, tries)]
     for number, (graph, neighbor) in enumerate(candidates):
         found = _scored(estimator, level.view(graph), level.view(neighbor))
-        if found is not None and (best is None or found.score > best.score):
-            best = found
+        scored.extend([] if found is None else [found])
         if progress is not None:
             progress("search for the worst pair", number + 1, len(candidates))
-    if best is None:
+    if not scored:
         raise UnsupportedError(f"{estimator.method} refuses every small graph that the audit knows")
-    return best
+    enough = max(pair.score for pair in scored) / 2
+    return max((pair for pair in scored if pair.score >= enough), key=lambda pair: (pair.reached, pair.score))
+
+
+def _graph_of(level: Level, rng: np.random.Generator) -> Graph:
+    return audited_graph(rng, directed=reads_entries(level, rng), num_nodes=NODES)
 
 
 def _random_pairs(
@@ -72,27 +89,41 @@ def _scored(estimator: NodeClassifier, graph: Graph, neighbor: Graph) -> WorstPa
         plan = estimator.plan(graph.public)
         if plan != estimator.plan(neighbor.public):
             return None
-        curators = replayed(clone(estimator), clone(estimator), [graph], [neighbor], plan)
+        # where nodes are sampled, a pair shows what it can do only if the coin of its unit wins
+        draws = range(_COINS if split_sampling(plan.event())[0] < 1 else 1)
+        found = [replayed(clone(estimator), clone(estimator), [graph], [neighbor], plan, seed=draw) for draw in draws]
     except GraphError:
         return None
-    return WorstPair(graph, neighbor, expected_loss(plan, *curators))
+    losses = [expected_losses(plan, *curators) for curators in found]
+    worst = max(losses, key=lambda by_stage: sum(by_stage.values()))
+    return WorstPair(graph, neighbor, sum(worst.values()), sum(loss > 0 for loss in worst.values()))
 
 
-def expected_loss(plan: Plan, one: RecordingCurator, two: RecordingCurator) -> float:
-    """Σ (distance/σ)² over all stages; where a mechanism has no σ, the distance over what is declared."""
-    total = 0.0
+def expected_losses(plan: Plan, one: RecordingCurator, two: RecordingCurator) -> dict[str, float]:
+    """Σ (distance/σ)² by stage; where a mechanism has no σ, the distance over what is declared."""
+    total = dict.fromkeys((record.stage for record in one.records), 0.0)
     for first, second in zip(one.records, two.records, strict=True):
         stage = plan.stage(first.stage)
         apart = (first.value - second.value).astype(np.float64)
         if stage.metric == dpsgd.METRIC:
             rate = stage.parameters["batch_size"] / stage.parameters["examples"]
             moved = rate * float(np.linalg.norm(apart.sum(axis=0))) / stage.noise_std
+        elif stage.mechanism == topk.GUMBEL:
+            moved = _moved_picks(stage, apart)
         elif stage.metric == "l2" and stage.noise_std > 0:
             moved = float(np.linalg.norm(apart)) / stage.noise_std
         else:
             moved = METRICS[stage.metric](first.value, second.value) / stage.sensitivity
-        total += moved**2
+        total[stage.name] += moved**2
     return total
+
+
+def _moved_picks(stage: Stage, apart: npt.NDArray[np.float64]) -> float:
+    """The loss of all picks: η²/4 (squared) for one whose scores, in units of its noise, move within a range of η."""
+    leaves = {type(leaf): leaf for leaf, _ in events.leaves(stage.event)}
+    scale = leaves[OneShotTopKDpEvent].noise_multiplier * stage.sensitivity
+    ranges = np.ptp(apart, axis=1) / scale
+    return float(np.sqrt(stage.parameters["picks"] * np.square(ranges).sum() / 4))
 
 
 # -------------------------------------------------------------------- by hand
@@ -117,19 +148,35 @@ def _edge_pair(leaves: int, directed: bool) -> tuple[Graph, Graph]:
 
 
 def _node_pairs(level: Level) -> list[tuple[Graph, Graph]]:
-    """A hub that reaches everyone: removed, or turned round with its edges kept or dropped."""
-    bound = getattr(level, "max_degree", None) or getattr(level, "d_max", None) or NODES
-    leaves = min(int(bound), NODES - 1)
-    star = _graph([0] * leaves, list(range(1, leaves + 1)), np.arange(NODES) % 3, directed=False)
-    star = level.view(star)
-    both_ways = getattr(level, "edges", "promised") != "owned"
+    """A hub that reaches as many as its bound admits, or half of all nodes: where it reaches everyone, picks among
+    them all move alike, which shows nothing. On the owned basis also by edges that nobody else has (and beyond its
+    bound, which cuts there, and refuses nothing).
+    """
+    bound = min(int(getattr(level, "max_degree", None) or getattr(level, "d_max", None) or NODES), NODES - 1)
+    both_ways = {bound, min(bound, NODES // 2)}
+    pairs = [pair for leaves in sorted(both_ways) for pair in _hub_pairs(level, leaves, one_way=False)]
+    if _owned(level):
+        pairs += [pair for leaves in (NODES // 2, NODES - 1) for pair in _hub_pairs(level, leaves, one_way=True)]
+    return pairs
+
+
+def _owned(level: Level) -> bool:
+    return getattr(level, "edges", None) == "owned"
+
+
+def _hub_pairs(level: Level, leaves: int, one_way: bool) -> list[tuple[Graph, Graph]]:
+    """The hub removed, or turned round with its edges kept, dropped, or moved to others."""
+    star = level.view(_graph([0] * leaves, list(range(1, leaves + 1)), np.arange(NODES) % 3, directed=one_way))
+    both_ways = not _owned(level)
     if isinstance(level, NodeLevel) and level.change == "null":
         return [(star, without_edges(null_record(star, 0), 0, both_ways=both_ways))]
     turned = star.with_features(set_row(star.features, 0, -np.asarray(star.features)[0]))
     turned = turned.with_labels(np.where(np.arange(star.num_nodes) == 0, 1, star.labels))
     if not isinstance(level, NodeLevel):
         return [(star, turned)]
-    return [(star, turned), (star, without_edges(turned, 0, both_ways=both_ways))]
+    bare = without_edges(turned, 0, both_ways=both_ways)
+    moved = toggle(bare, 0, np.arange(max(1, NODES - leaves), NODES), both_ways=both_ways)
+    return [(star, turned), (star, bare), (star, moved)]
 
 
 def _graph(source: list[int], target: list[int], side: np.ndarray, directed: bool) -> Graph:
