@@ -191,23 +191,40 @@ def test_at_a_sane_budget_picks_are_not_the_true_neighbours(graph, mechanism):
     assert np.mean([graph.adjacency[s, p] > 0 for s, p in zip(sources, picks, strict=True)]) < 0.3
 
 
-def test_prediction_is_power_iteration(graph):
-    model = quick(propagation_steps=2).fit(graph)
+def outputs(model, graph):
     import torch
 
     with torch.no_grad():
-        own = model.network_(torch.tensor(np.asarray(graph.features)))
-    dense = graph.adjacency.toarray()
-    degree = dense.sum(axis=1)
-    logits = own.numpy()
-    rows = logits
+        return model.network_(torch.tensor(np.asarray(graph.features))).numpy()
+
+
+def softmax(rows):
+    shifted = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("settings", [{"prediction": "logits"}, {"accounting": "as-published", "node_rate": 1.0}])
+def test_logits_are_averaged_by_the_papers_power_iteration(graph, settings):
+    model = quick(propagation_steps=2, **settings).fit(graph)
+    dense, logits = graph.adjacency.toarray(), outputs(model, graph)
+    degree, rows = dense.sum(axis=1), logits
     for _ in range(2):
         mean = dense @ rows / np.maximum(degree, 1)[:, None]
         rows = np.where(degree[:, None] > 0, 0.75 * mean + 0.25 * logits, logits)
-    expected = torch.softmax(torch.tensor(rows), dim=1).numpy()
-    assert model.predict_proba(graph, uncovered=True) == approx(expected, abs=1e-5)
+    assert model.predict_proba(graph, uncovered=True) == approx(softmax(rows), abs=1e-5)
     with pytest.raises(UncoveredReleaseError, match="weights alone"):
         model.predict(graph)
+
+
+def test_probabilities_are_averaged_over_a_node_and_its_neighbours(graph):
+    model = quick(propagation_steps=2).fit(graph)
+    dense, own = graph.adjacency.toarray() + np.eye(graph.num_nodes), softmax(outputs(model, graph))
+    rows = own
+    for _ in range(2):
+        rows = 0.75 * dense @ rows / dense.sum(axis=1, keepdims=True) + 0.25 * own
+    assert model.predict_proba(graph, uncovered=True) == approx(rows, abs=1e-5)
+    alone = model.set_params(propagation_steps=0).predict_proba(graph, uncovered=True)
+    assert alone == approx(own, abs=1e-5)
 
 
 def test_sparse_features_and_isolated_sources(graph):
