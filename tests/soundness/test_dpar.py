@@ -254,11 +254,12 @@ def star(hub_there: bool, leaves: int = 20) -> Graph:
     return graph if hub_there else without_edges(null_record(graph, 0), 0, both_ways=False)
 
 
-def published_star(epsilon: float) -> DPAR:
+def published_star(epsilon: float, mechanism: str = "em0") -> DPAR:
     """All nodes sampled, all rows, all candidates picked: the hub stands in every row, and no column exceeds τ."""
     return DPAR(
         Privacy(NodeLevel(), epsilon, 1e-2),
         accounting="as-published",
+        mechanism=mechanism,
         node_rate=1.0,
         sources=21,
         top_k=21,
@@ -272,16 +273,18 @@ def published_star(epsilon: float) -> DPAR:
 
 
 @pytest.mark.chance
-def test_whole_fits_on_a_star_prove_the_claim_wrong(record_property):
-    model = published_star(1.0)
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_whole_fits_on_a_star_prove_the_claim_wrong(mechanism, record_property):
+    model = published_star(1.0, mechanism)
     found = audit_pipeline(model, WorstPair(star(True), star(False), 1.0), runs=110)
     record_property("epsilon at least", found.pipeline.epsilon)
     assert found.pipeline.epsilon > model.privacy.epsilon
     assert not found.passed
 
 
-def test_the_curator_alone_proves_it_wrong_too():
-    plan = published_star(1.0).plan(star(True).public)
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_the_curator_alone_proves_it_wrong_too(mechanism):
+    plan = published_star(1.0, mechanism).plan(star(True).public)
     found = audit_curator(plan, runs=200)
     assert not found.passed
 

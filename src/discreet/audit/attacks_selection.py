@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import laplace, norm
 
 from discreet.audit.attacks import Array, Attack, FloatArray, Seen, register_attack
@@ -52,16 +51,22 @@ def _gumbel_log_likelihood(stage: Stage, seen: Seen, scores: FloatArray) -> Floa
     """The largest first of scores plus Gumbel noise: one pick after another by their exponentials (Plackett, Luce)."""
     picked, values = _split(stage, seen)
     scale, spread = _scales(stage)
-    total = np.zeros(len(picked))
-    for row, own in enumerate(scores):
-        left = np.tile(own / scale, (len(picked), 1))
-        for place in range(picked.shape[2]):
-            at = picked[:, row, place]
-            total += left[np.arange(len(left)), at] - logsumexp(left, axis=1)
-            left[np.arange(len(left)), at] = -np.inf
-            if spread is not None:
-                total += -np.abs(values[:, row, place] - own[at]) / spread
-    return total
+    rows = np.arange(len(scores))[:, None]
+    chosen = scores[rows, picked] / scale
+    left = np.tile(scores / scale, (len(picked), 1, 1))
+    np.put_along_axis(left, picked, -np.inf, axis=2)
+    # what each pick was drawn from: all that is never picked, and the picks from its own place on
+    from_last = np.concatenate([_log_sum(left)[..., None], chosen[..., ::-1]], axis=2)
+    drawn_from = np.logaddexp.accumulate(from_last, axis=2)[..., :0:-1]
+    total = (chosen - drawn_from).sum(axis=(1, 2))
+    if spread is not None:
+        total -= np.abs(values - scores[rows, picked]).sum(axis=(1, 2)) / spread
+    return np.asarray(total)
+
+
+def _log_sum(logarithms: FloatArray) -> FloatArray:
+    """Over the last axis; −∞ where nothing is left."""
+    return np.asarray(np.logaddexp.reduce(logarithms, axis=-1))
 
 
 def _gumbel_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:
