@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +16,12 @@ import numpy as np
 from sklearn.base import clone
 
 from discreet.audit.one_run import audit_one_run
-from discreet.audit.replay import ReplayReport, replay_audit
+from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
 from discreet.audit.small_graphs import audited_graph, reads_entries
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
-from discreet.audit.worst_pairs import NODES, worst_pair
-from discreet.errors import OutputExistsError, ParameterError
+from discreet.audit.worst_pairs import NODES, shaped_pairs, worst_pair
+from discreet.errors import GraphError, OutputExistsError, ParameterError
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import OBJECTS
@@ -137,6 +138,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     privacy = estimator._checked_privacy()
     graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
+    _replay_shapes(estimator, replay)
     pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress)
     plan = subject.planned.plan(pair.graph.public)
     found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
@@ -154,6 +156,13 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
             )
         found.one_run = audit_one_run(_wide(subject.planned), canaries=effort.canaries, alpha=share, seed=effort.seed)
     return AuditReport(_subject(subject, plan.delta), replay, found)
+
+
+def _replay_shapes(estimator: NodeClassifier, report: ReplayReport) -> None:
+    """Pairs made by hand, where most of what one unit can do happens at once; a method may refuse some."""
+    for number, pair in enumerate(shaped_pairs(estimator._checked_privacy().level)):
+        with suppress(GraphError):
+            replay_pair(estimator, *pair, seed=number, report=report)
 
 
 def _wide(estimator: NodeClassifier) -> NodeClassifier:
