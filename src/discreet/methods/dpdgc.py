@@ -48,8 +48,9 @@ Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 DEFAULT_EMBEDDING: dict[str, Embedding] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 DEFAULT_WIDTH = 16
+PLAIN_WIDTH = 64
 WIDE = 256
-"""Width where it does no harm: rows without noise, or reduced to few directions before anything is trained on them."""
+"""Width where it does no harm: rows are reduced to few directions before anything is trained on them."""
 DEFAULT_SPLIT = (0.3, 0.3, 0.7)
 
 
@@ -65,7 +66,7 @@ class DPDGC(TrainedClassifier):
         gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
         ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.
     width
-        Width of Z. None: 16, or 256 for ``random`` at ``neighbor`` and ``node`` and without privacy. With ``step`` it
+        Width of Z. None: 16, 64 without privacy, 256 for ``random`` at ``neighbor`` and ``node``. With ``step`` it
         is the number of classes.
     row_norm
         c, the norm of W's rows. Noise is scaled with it, so it changes nothing: it is there because the paper has it.
@@ -134,8 +135,9 @@ class DPDGC(TrainedClassifier):
             return public.num_classes
         if self.width is not None:
             return self.width
-        wide = self._is_private() and self._embedding() == "random"
-        return WIDE if wide or isinstance(self._checked_privacy().level, NoPrivacy) else DEFAULT_WIDTH
+        if isinstance(self._checked_privacy().level, NoPrivacy):
+            return PLAIN_WIDTH
+        return WIDE if self._is_private() and self._embedding() == "random" else DEFAULT_WIDTH
 
     def _shares(self) -> tuple[float, float, float]:
         """W, Z and joint network, as parts of 1; zero where there is no such part."""
