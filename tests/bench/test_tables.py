@@ -108,6 +108,16 @@ def test_methods_of_another_coverage_are_not_compared() -> None:
     assert not any(cell.best for line in layout.rows for cell in line)
 
 
+def test_a_claim_covers_nothing_and_is_not_compared() -> None:
+    entries, rows = made(APART)
+    for found in rows.values():
+        if found["trial"]["method"] == "mlp":
+            found["accounting"] = "as-published"
+    layout = lay_out(tables_of(suite(TEXT))[0], entries, rows)
+    assert "nothing (a claim)" in {line[-1].text for line in layout.rows}
+    assert not any(cell.best for line in layout.rows for cell in line)
+
+
 def test_a_failed_trial_is_told_with_its_reason() -> None:
     entries, rows = made(APART)
     for found in list(rows.values())[:2]:

@@ -13,6 +13,7 @@ from discreet.bench.trials import PRINTED, Entry
 
 Row = dict[str, Any]
 CONFIDENCE = 0.95
+CLAIMED = "nothing (a claim)"
 
 
 @dataclass
@@ -44,8 +45,8 @@ class Cell:
 
     @property
     def covers(self) -> str:
-        """What the guarantee covers, as the method said."""
-        return " / ".join(sorted({row["covers"] for row in self.rows if row.get("covers")}))
+        """What the guarantee covers, as the method said; nothing, where ε is a paper's claim."""
+        return " / ".join(sorted({_covered(row) for row in self.rows if row.get("covers")}))
 
     @property
     def spent(self) -> float:
@@ -62,6 +63,10 @@ class Cell:
         """The mean of a number that every row carries."""
         found = [float(row[key]) for row in self.rows if row.get(key) is not None]
         return statistics.fmean(found) if found else math.nan
+
+
+def _covered(row: Row) -> str:
+    return CLAIMED if row.get("accounting") == "as-published" else str(row["covers"])
 
 
 def half_width(values: list[float]) -> float:
