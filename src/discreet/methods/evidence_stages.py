@@ -9,11 +9,17 @@ from discreet.privacy.plan import Stage
 
 LINKS = "links between classes"
 EVIDENCE = "evidence"
+SECOND = "second evidence"
 
 
 def evidence_name(number: int) -> str:
     """``evidence`` on the graph itself, ``extra graph 1 evidence`` on a further one."""
     return EVIDENCE if number == 0 else f"extra graph {number} {EVIDENCE}"
+
+
+def second_name(number: int) -> str:
+    """The same for the second half."""
+    return evidence_name(number).replace(EVIDENCE, SECOND)
 
 
 def gaussian_stage(name: str, query: str, sensitivity: float, why: str, share: float, shape: tuple[int, ...]) -> Stage:

@@ -22,9 +22,9 @@ from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes_private as private
+from discreet.methods import shared_evidence as shared
 from discreet.methods.base import Arrays
-from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
-from discreet.methods.evidence_weights import START, blocks, combined, fit_weights
+from discreet.methods.evidence_stages import LINKS, gaussian_stage
 from discreet.methods.feature_map import FeatureMap, are_few, best_temperature, has_validation
 from discreet.methods.gap import graph_key
 from discreet.methods.gap_private import is_private, public_key
@@ -33,7 +33,7 @@ from discreet.methods.networks import MLP, module_state, restore_module, widths_
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.trained import TrainedClassifier
 from discreet.methods.training import Progress, train_on_features
-from discreet.ops.evidence import link_counts, link_sensitivity, received, told_sensitivity, told_to
+from discreet.ops.evidence import link_counts, link_sensitivity, received
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -41,6 +41,8 @@ from discreet.privacy.plan import Plan, Stage
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Share = Annotated[float, Field(gt=0)]
+MOST_CORRELATED, HALF_AT = 0.35, 4.0
+"""How much neighbours repeat each other where there are many of them, and the mean degree at which it is half that."""
 _TINY = 1e-9
 
 
@@ -57,12 +59,17 @@ class HopBayes(TrainedClassifier):
     receivers
         With ``all``, who gets evidence: ids outside the training set (``unlabelled``), whose class is wanted, or
         ``all``. The fewer there are, the more each is told under the same noise.
+    hubs
+        At edge level with ``all``, what the second half of the evidence's budget asks for: what neighbours have heard
+        themselves (True), or nothing new, the whole budget going to what neighbours are (False). None: the first where
+        the released first half shows that neighbours agree with each other more than classes explain.
     combiner
-        With ``all``: a few weights ``trained`` on validation labels, the node model's view and the *noisy*
-        evidence; or ``bayes``, the weights that training starts from.
+        With ``all``: a few weights ``trained`` on validation labels (through hubs a small network, on training labels),
+        the node model's view and the *noisy* evidence; or ``bayes``, the weights that training starts from.
     correlation
         With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)). None:
-        0.2, or 0 where labels are few: what neighbours tell is then mostly guessed, and the table from it mild enough.
+        0.35·m/(m + 4) with m the mean degree that the released table gives; or 0 where labels are few: what neighbours
+        tell is then mostly guessed, and the table from it mild enough.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
@@ -93,6 +100,7 @@ class HopBayes(TrainedClassifier):
     combiner: Literal["trained", "bayes"] = "trained"
     links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
+    hubs: bool | None = None
     steps: Annotated[int, Field(ge=1)] = 100
     step_size: Annotated[float, Field(gt=0)] = 0.02
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
@@ -110,6 +118,10 @@ class HopBayes(TrainedClassifier):
     def _is_private(self) -> bool:
         return is_private(self._checked_privacy().level)
 
+    def _is_shared(self) -> bool:
+        """Whether evidence is released at edge level (or without privacy) for everyone to see."""
+        return self.predictions == "all" and not self._is_private()
+
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if isinstance(level, NodeLevel | NeighborLevel):
             return private.private_stages(self, public, level)
@@ -122,22 +134,7 @@ class HopBayes(TrainedClassifier):
         )
         if self.predictions == "own":
             return [links]
-        sensitivity, why = told_sensitivity(edge, classes)
-        each = (1 - share) / len(public)
-        return [
-            links,
-            *(
-                gaussian_stage(
-                    evidence_name(number),
-                    "sum of what the neighbours of each receiver tell it",
-                    sensitivity,
-                    why,
-                    each,
-                    (private.num_receivers(self, facts), classes),
-                )
-                for number, facts in enumerate(public)
-            ),
-        ]
+        return [links, *shared.evidence_stages(self, public, edge, 1 - share)]
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NodeLevel | NeighborLevel):
@@ -154,7 +151,7 @@ class HopBayes(TrainedClassifier):
         """Training nodes tell their labels, the others what the node model thinks of them."""
         labelled = public.num_train / public.num_nodes
         clarity = labelled + OPINION * (1 - labelled)
-        noise = plan.stage(evidence_name(0)).noise_std if self.predictions == "all" else 0.0
+        noise = shared.evidence_noise(plan) if self.predictions == "all" else 0.0
         if getattr(plan.privacy.level, "edges", None) == "owned":  # every sender divides by the root of its entries
             noise *= max(1.0, degree * private.num_receivers(self, public) / public.num_nodes) ** 0.5
         return outlook_of(plan, clarity * separation(degree, noise))
@@ -165,6 +162,7 @@ class HopBayes(TrainedClassifier):
         graph = graphs[0]
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
         self.caches_: list[FloatArray] = []
+        self.hub_caches_: list[FloatArray] = []
         self.receivers_: list[IntArray] = []
         self.keys_ = self._distinct_keys(graphs)
         self.noise_std_ = 0.0
@@ -174,34 +172,17 @@ class HopBayes(TrainedClassifier):
             return
         train_on_features(self.network_, graph, self._options(), self._generator, progress=progress)
         self.map_, self.temperature_ = self._choose_opinion(graph)
-        self.correlation_ = (0.0 if are_few(graph) else 0.2) if self.correlation is None else self.correlation
         noisy = curator.measure(LINKS, link_counts(graph, self._told(graph)))
         noise_std = curator.plan.stage(LINKS).noise_std
-        self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed)
+        self.links_ = LinkModel.from_counts(noisy, noise_std, graph.num_nodes, graph.directed, apart=True)
+        self.correlation_ = self._correlation(graph) if self.correlation is None else self.correlation
         if self.predictions == "all":
-            self._measure_evidence(graphs, curator)
+            shared.learn_evidence(self, graphs, curator, progress)
 
-    def _measure_evidence(self, graphs: Sequence[Graph], curator: Curator) -> None:
-        for number, graph in enumerate(graphs):
-            name, receivers = evidence_name(number), private.receiver_mask(self, graph)
-            self.caches_.append(curator.measure(name, told_to(graph, self._told(graph), receivers)))
-            self.receivers_.append(np.flatnonzero(receivers))
-            self.noise_std_ = curator.plan.stage(name).noise_std
-        self.weights_ = START if self.combiner == "bayes" else self._fit_weights(graphs[0])
-
-    def _fit_weights(self, graph: Graph) -> FloatArray:
-        """Fit the (public) labels of validation ids, which the node model has not seen, from the *noisy* evidence."""
-        chosen = np.zeros(graph.num_nodes, dtype=np.bool_) if graph.val_mask is None else graph.val_mask
-        chosen = chosen & (graph.labels >= 0)
-        if graph.train_mask is not None:
-            chosen = chosen & ~graph.train_mask
-        ids, parts = self._blocks(graph)
-        return fit_weights(parts[chosen[ids]], graph.labels[ids][chosen[ids]])
-
-    def _blocks(self, graph: Graph) -> tuple[IntArray, FloatArray]:
-        """The receivers, and what is known of each: see ``evidence_weights.blocks``."""
-        ids, sums = self._sums(graph)
-        return ids, blocks(self._log_prior(graph)[ids], sums, self.noise_std_, self.links_)
+    def _correlation(self, graph: Graph) -> float:
+        """Grows with the mean degree, which is released: in dense graphs neighbours know each other."""
+        degree = max(self.links_.mean_degree, 0.0)
+        return 0.0 if are_few(graph) else MOST_CORRELATED * degree / (degree + HALF_AT)
 
     def _network(self, facts: PublicFacts, generator: torch.Generator) -> MLP:
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
@@ -275,8 +256,8 @@ class HopBayes(TrainedClassifier):
         if self.predictions == "own":
             logits = logits + self._own_evidence(graph)
         else:
-            ids, parts = self._blocks(graph)
-            logits[ids] = combined(self.weights_, parts)
+            ids, found = shared.evidence_logits(self, graph)
+            logits[ids] = found
         return np.exp(_log_softmax(logits)).astype(np.float32)
 
     def _own_evidence(self, graph: Graph) -> FloatArray:
@@ -286,32 +267,22 @@ class HopBayes(TrainedClassifier):
         discount = 1 / (1 + self.correlation_ * np.maximum(degree - 1, 0))
         return received(graph, np.log(np.maximum(ratios, _TINY))) * discount[:, None]
 
-    def _sums(self, graph: Graph) -> tuple[IntArray, FloatArray]:
-        """The receivers and their released sums; without noise only on a graph that no guarantee covers."""
-        key = graph_key(graph)
-        if key in self.keys_:
-            number = self.keys_.index(key)
-            return self.receivers_[number], self.caches_[number]
-        receivers = private.receiver_mask(self, graph)
-        return np.flatnonzero(receivers), told_to(graph, self._told(graph), receivers)
-
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
         settings = (1.0, 0.0) if self._is_private() else (self.temperature_, self.correlation_)
-        numbers = np.array([*settings, self.links_.mean_degree, self.noise_std_, *self._edge_weights()])
+        numbers = np.array([*settings, self.links_.mean_degree, self.noise_std_])
         arrays = {"links.given": self.links_.given, "links.chance": self.links_.chance, "numbers": numbers}
         arrays |= {f"cache.{number}": rows for number, rows in enumerate(self.caches_)}
         arrays |= {f"receivers.{number}": ids for number, ids in enumerate(self.receivers_)}
         arrays |= {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self.keys_)}
         if not self._is_private() and self.map_ is not None:
             arrays |= {"map.basis": self.map_.basis, "map.head": self.map_.head}
+        if self._is_shared():
+            arrays |= shared.state_of(self)
         for name, module in self._modules().items():
             arrays |= module_state(name, module)
         return arrays
-
-    def _edge_weights(self) -> FloatArray:
-        return np.empty(0) if self._is_private() or self.predictions == "own" else self.weights_
 
     def _modules(self) -> dict[str, nn.Module]:
         """What is trained by steps, by name."""
@@ -323,15 +294,15 @@ class HopBayes(TrainedClassifier):
             self.weigher_ = private.Weigher(self._generator)
         for name, module in self._modules().items():
             restore_module(name, module, state)
-        numbers = [float(value) for value in state["numbers"][:4]]
-        self.temperature_, self.correlation_, mean_degree, self.noise_std_ = numbers
-        self.weights_ = state["numbers"][4:]
+        self.temperature_, self.correlation_, mean_degree, self.noise_std_ = map(float, state["numbers"])
         self.map_ = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
         self.caches_ = [state[f"cache.{number}"] for number in released]
         self.keys_ = [state[f"key.{number}"].tobytes() for number in released]
         self.receivers_ = [state[f"receivers.{number}"] for number in released]
+        if self._is_shared():
+            shared.restore(self, state)
 
 
 def _log_softmax(logits: FloatArray) -> FloatArray:

@@ -30,11 +30,14 @@ class LinkModel:
         return self.given / self.chance
 
     @classmethod
-    def from_counts(cls, counts: FloatArray, noise_std: float, num_nodes: int, directed: bool) -> LinkModel:
+    def from_counts(
+        cls, counts: FloatArray, noise_std: float, num_nodes: int, directed: bool, *, apart: bool = False
+    ) -> LinkModel:
         """Post-process a noisy table (rows: receiver, columns: sender) of known noise.
 
         The deviation from independence is shrunk by the James–Stein factor 1 − (noise energy)/(its energy),
-        cut at zero: a table that noise alone explains becomes independence, and evidence from it vanishes.
+        cut at zero: a table that noise alone explains becomes independence, and evidence from it vanishes. With
+        ``apart`` links within classes and links between are shrunk each by itself, see :func:`_shrunk_apart`.
         """
         table, variance = _symmetrised(counts, noise_std, directed)
         classes = len(table)
@@ -42,16 +45,38 @@ class LinkModel:
         least = 0.01 * total / classes
         rows, columns = np.maximum(table.sum(axis=1), least), np.maximum(table.sum(axis=0), least)
         expected = np.outer(rows, columns) / max(float(rows.sum()), total)
-        deviation = table - expected
-        energy = float((deviation**2).sum())
-        trust = max(0.0, 1 - float(variance.sum()) / energy) if energy > 0 else 0.0
-        links = np.maximum(expected + trust * deviation, _FLOOR * expected)
+        shrunk = _shrunk_apart if apart else _shrunk
+        links = np.maximum(shrunk(table, expected, variance), _FLOOR * expected)
         per_node = total / num_nodes
         return cls(
             given=links / links.sum(axis=1, keepdims=True),
             chance=links.sum(axis=0) / links.sum(),
             mean_degree=per_node if directed else 2 * per_node,
         )
+
+
+def _shrunk(table: FloatArray, expected: FloatArray, variance: FloatArray) -> FloatArray:
+    """Expected, and of the deviation as much as stands out of its noise."""
+    deviation = table - expected
+    energy = float((deviation**2).sum())
+    trust = max(0.0, 1 - float(variance.sum()) / energy) if energy > 0 else 0.0
+    return np.asarray(expected + trust * deviation)
+
+
+def _shrunk_apart(table: FloatArray, expected: FloatArray, variance: FloatArray) -> FloatArray:
+    """The diagonal by itself; then how many links there are between classes; then which classes those are between.
+
+    Where like links with like the diagonal stands far out of the noise, and the few links between classes do not. One
+    trust for all would take their noise for knowledge.
+    """
+    links, between = expected.copy(), ~np.eye(len(table), dtype=bool)
+    within = ~between
+    links[within] = _shrunk(table[within], expected[within], variance[within])
+    if len(table) > 1:
+        total = [part[between].sum(keepdims=True) for part in (table, expected, variance)]
+        level = np.maximum(_shrunk(*total) / total[1], 0.0)
+        links[between] = _shrunk(table[between], level * expected[between], variance[between])
+    return links
 
 
 def _symmetrised(counts: FloatArray, noise_std: float, directed: bool) -> tuple[FloatArray, FloatArray]:

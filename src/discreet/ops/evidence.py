@@ -19,31 +19,46 @@ def received(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:
     return np.asarray(graph.adjacency @ told.astype(np.float64))
 
 
-def told_to(graph: Graph, told: FloatArray, receivers: npt.NDArray[np.bool_]) -> FloatArray:
-    """What each receiver is told, added up: rows of ``told`` (distributions over c classes) less 1/c.
+def heard(graph: Graph, messages: FloatArray, receivers: npt.NDArray[np.bool_], bound: float) -> FloatArray:
+    """What every node hears, added up: rows of ``messages``, cut at norm ``bound``.
 
-    On undirected graphs a node that is itself a receiver tells no more than norm B/√2, B = √(1 − 1/c).
-    Guarantee: see :func:`told_sensitivity`. Who receives must be public.
+    On undirected graphs who hears whom is arranged so that an edge costs no more than one message. Receivers hear
+    everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
+    and no receiver. On directed graphs everyone hears everyone in full.
+    Guarantee: see :func:`heard_sensitivity`. Who receives must be public, messages public or released.
     """
-    classes = told.shape[1]
-    rows = told - 1 / classes
-    if not graph.directed:
-        bound = np.where(receivers, math.sqrt((1 - 1 / classes) / 2), 1.0)[:, None]
-        rows = rows * np.minimum(1, bound / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), bound))
-    return np.asarray(graph.adjacency[np.flatnonzero(receivers)].astype(np.float64) @ rows)
+    adjacency = graph.adjacency
+    full = _cut(messages.astype(np.float64), bound)
+    if graph.directed:
+        return np.asarray(adjacency @ full)
+    short, hears = _cut(messages.astype(np.float64), bound / math.sqrt(2)), receivers[:, None]
+    rows = np.empty((graph.num_nodes, messages.shape[1]))
+    inside, outside = np.flatnonzero(receivers), np.flatnonzero(~receivers)
+    rows[inside] = adjacency[inside] @ np.where(hears, short, full)
+    rows[outside] = adjacency[outside] @ np.where(hears, 0.0, short)
+    return rows
 
 
-def told_sensitivity(level: EdgeLevel, classes: int) -> tuple[float, str]:
-    """How far :func:`told_to` moves in ℓ2 over all receivers when one edge changes, and why.
+def message_bound(classes: int) -> float:
+    """B = √(1 − 1/c), the largest norm of a distribution over c classes less 1/c."""
+    return math.sqrt(1 - 1 / classes)
 
-    Guarantee, with q = Q − 1/c of norm at most B = √(1 − 1/c). A directed edge u → v changes one row by q_u: B. An
-    undirected one changes row v by q_u if v is a receiver, and row u by q_v if u is. If both are, each tells at
-    most B/√2, and √(B²/2 + B²/2) = B; if one is, the other tells at most B. Attained by the label of a node that
-    is no receiver, and by two receivers that are sure.
+
+def heard_sensitivity(level: EdgeLevel, bound: float) -> tuple[float, str]:
+    """How far :func:`heard` moves in ℓ2 over all nodes when one edge changes, and why.
+
+    Guarantee, for messages that do not depend on edges or are functions of released values, cut at norm B. A directed
+    edge u → v changes one row by u's message: B. An undirected one changes row v by what u tells v, and row u by what
+    v tells u. Both receivers, or neither: each is at most B/√2, and √(B²/2 + B²/2) = B. One of them: the receiver's
+    row changes by at most B, the other's not at all. Attained by messages of norm B, in each of the three cases.
     """
     kind = "directed" if level.directed else "undirected"
-    why = f"one {kind} edge changes what is told by √(1 − 1/c): one row, or two by 1/√2 of that each"
-    return math.sqrt(1 - 1 / classes), why
+    return bound, f"one {kind} edge changes what is heard by one message: one row in full, or two by 1/√2 of it each"
+
+
+def _cut(rows: FloatArray, norm: float) -> FloatArray:
+    """Rows no longer than ``norm``."""
+    return np.asarray(rows * (norm / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), norm)))
 
 
 def link_counts(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:

@@ -9,7 +9,17 @@ import pytest
 import torch
 
 from discreet.graph.graph import Graph
-from discreet.methods import base, dp_gnn, dp_mlp, gap, gap_private, hop_bayes, private_training, release
+from discreet.methods import (
+    base,
+    dp_gnn,
+    dp_mlp,
+    gap,
+    gap_private,
+    private_training,
+    release,
+    second_evidence,
+    shared_evidence,
+)
 from discreet.methods.gap import GAP
 from discreet.ops import degrees
 from discreet.ops.clipping import ClipRule
@@ -22,6 +32,7 @@ GAP_NODE = Subject("gap", "node:owned,max_degree=3")
 DP_MLP = Subject("dp-mlp", "node:owned,max_degree=3")
 DP_GNN = Subject("dp-gnn", "node:owned,max_degree=3")
 HOP_BAYES = Subject("hop-bayes", "edge")
+HUBS = Subject("hop-bayes", "edge", 1.0, (("hubs", True),))
 GCON = Subject("gcon", "edge")
 
 # -------------------------------------------------------------------- what one unit can move
@@ -103,13 +114,28 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("evidence of both ends counted for one", "replay", HOP_BAYES, "declared sensitivity")
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = hop_bayes.told_sensitivity
+    real = shared_evidence.heard_sensitivity
 
     def one_end(*given: Any) -> tuple[float, str]:
         sensitivity, why = real(*given)
         return sensitivity / 2**0.5, why
 
-    patch.setattr(hop_bayes, "told_sensitivity", one_end)
+    patch.setattr(shared_evidence, "heard_sensitivity", one_end)
+
+
+@fault("hubs that tell what was not released", "replay", HUBS, "declared sensitivity")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real, clean = shared_evidence.heard, []
+
+    def remembered(*given: Any) -> np.ndarray:
+        clean.append(real(*given))
+        return clean[-1]
+
+    def of_clean(rows: np.ndarray, noise_std: float, bound: float) -> np.ndarray:
+        return second_evidence.hub_messages(clean[-1], 0.0, bound)
+
+    patch.setattr(shared_evidence, "heard", remembered)
+    patch.setattr(shared_evidence, "hub_messages", of_clean)
 
 
 @fault("propagation that moves twice what is declared", "replay", GCON, "declared sensitivity")
