@@ -10,6 +10,7 @@ import pytest
 from discreet.graph.graph import Graph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
+from discreet.methods import shared_evidence
 from discreet.methods.evidence_reader import Reader
 from discreet.methods.hop_bayes import HopBayes
 from discreet.methods.link_model import LinkModel
@@ -100,9 +101,8 @@ def test_a_reader_learns_what_rows_say() -> None:
     labels = rng.integers(0, 3, 9000)
     rows = 3 * np.eye(3)[(labels + 1) % 3] + rng.normal(0, 1, (9000, 3))
     reader = Reader.fit(rows[:6000], labels[:6000], 3, 1.0)
-    assert reader is not None
     assert (reader.scores(rows[6000:], 1.0).argmax(axis=1) == labels[6000:]).mean() > 0.9
-    assert Reader.fit(rows[:0], labels[:0], 3, 1.0) is None
+    assert not Reader.fit(rows[:0], labels[:0], 3, 1.0).head.any()
 
 
 def test_a_release_through_hubs_predicts_as_the_fitted_model(tmp_path: Path) -> None:
@@ -113,6 +113,16 @@ def test_a_release_through_hubs_predicts_as_the_fitted_model(tmp_path: Path) -> 
     assert np.array_equal(fitted.predict_proba(graph), loaded.predict_proba(graph))
     other = hub_graph(1, nodes=200, hubs=20)
     assert np.array_equal(fitted.predict_proba(other), loaded.predict_proba(other))
+
+
+def test_what_a_release_holds_does_not_depend_on_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = hub_graph(nodes=300, hubs=30)
+    shapes = []
+    for choice in (True, False):
+        monkeypatch.setattr(shared_evidence, "_asks_for_hubs", lambda *_, choice=choice: choice)
+        state = model(4.0).fit(graph)._state()
+        shapes.append({name: array.shape for name, array in state.items()})
+    assert shapes[0] == shapes[1]
 
 
 def test_without_privacy_another_graph_is_read_as_it_is() -> None:

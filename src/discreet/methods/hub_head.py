@@ -31,16 +31,24 @@ _BLOCKS = 5
 """Own probabilities; sums and what hubs tell, each damped and as directions."""
 
 
-def new_head(model: HopBayes) -> Head:
-    """A head that has seen nothing yet."""
+def zero_head(model: HopBayes) -> Head:
+    """A head that says nothing: in the place of one that was not needed, or to be filled."""
+    head = _new_head(model, torch.Generator(model._device))
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.zero_()
+    return head
+
+
+def _new_head(model: HopBayes, generator: torch.Generator) -> Head:
     classes = model.public_.num_classes
     widths = widths_of(_BLOCKS * classes, model.hidden, model.layers, classes)
-    return Head(widths, model.activation, _DROPOUT, model._generator)
+    return Head(widths, model.activation, _DROPOUT, generator)
 
 
 def train_head(model: HopBayes, graph: Graph, sums: FloatArray, hubs: FloatArray, progress: Progress | None) -> Head:
     """Fit the labels of training ids from the rows of all nodes: released values and public labels alone."""
-    head = new_head(model)
+    head = _new_head(model, model._generator)
 
     def view(features: Tensor | SparseMatrix) -> Tensor:
         return torch.softmax(model.network_(features), dim=1)

@@ -20,7 +20,7 @@ from discreet.methods.evidence_reader import Reader
 from discreet.methods.evidence_stages import evidence_name, gaussian_stage, second_name
 from discreet.methods.evidence_weights import START, blocks, combined, fit_weights
 from discreet.methods.hop_bayes_private import receiver_mask
-from discreet.methods.hub_head import head_logits, new_head, train_head
+from discreet.methods.hub_head import head_logits, train_head, zero_head
 from discreet.methods.networks import module_state, restore_module
 from discreet.methods.second_evidence import UNEXPLAINED, hub_messages, unexplained
 from discreet.methods.training import Progress
@@ -93,7 +93,7 @@ def learn_evidence(
         model.caches_.append(found.sums[receivers])
         model.hub_caches_ += [] if found.hubs is None else [found.hubs[receivers]]
     model.noise_std_ = first_std if model.through_hubs_ or model.hubs is False else first_std * _HALF**0.5
-    model.head_, model.reader_, model.weights_ = None, None, START
+    model.head_, model.reader_, model.weights_ = None, Reader.none(graphs[0].num_classes), START
     if model.combiner == "trained":
         _learn_to_read(model, graphs[0], everything, progress)
 
@@ -163,7 +163,7 @@ def evidence_logits(model: HopBayes, graph: Graph) -> tuple[IntArray, FloatArray
 
 def _blocks(model: HopBayes, graph: Graph, ids: IntArray, found: Heard) -> FloatArray:
     """What is known of each receiver: see ``evidence_weights.blocks``."""
-    read = None if model.reader_ is None else model.reader_.scores(found.sums, model.noise_std_)
+    read = model.reader_.scores(found.sums, model.noise_std_)
     return blocks(model._log_prior(graph)[ids], found.sums, model.noise_std_, model.links_, found.hubs, read)
 
 
@@ -183,24 +183,23 @@ def _cached(model: HopBayes, graph: Graph) -> tuple[IntArray, Heard]:
 
 
 def state_of(model: HopBayes) -> Arrays:
-    """Everything that :func:`restore` reads, beside the caches."""
+    """Everything that :func:`restore` reads. Which arrays there are, and their shapes, does not depend on noise."""
     arrays = {
         "weights": model.weights_,
-        "evidence.numbers": np.array([model.first_std_, model.through_hubs_], dtype=float),
+        "evidence.numbers": np.array([model.first_std_, model.through_hubs_, model.head_ is not None], dtype=float),
+        "reader": model.reader_.head,
     }
-    if model.reader_ is not None:
-        arrays["reader"] = model.reader_.head
-    if model.head_ is not None:
-        arrays |= module_state("head", model.head_)
-    return arrays | {f"hubs.{number}": rows for number, rows in enumerate(model.hub_caches_)}
+    if model.hubs is False:
+        return arrays
+    arrays |= module_state("head", zero_head(model) if model.head_ is None else model.head_)
+    hubs = model.hub_caches_ if model.through_hubs_ else [np.zeros_like(rows) for rows in model.caches_]
+    return arrays | {f"hubs.{number}": rows for number, rows in enumerate(hubs)}
 
 
 def restore(model: HopBayes, state: Mapping[str, npt.NDArray[Any]]) -> None:
     """What :func:`state_of` gave."""
-    model.weights_ = state["weights"]
-    model.first_std_, through_hubs = map(float, state["evidence.numbers"])
+    model.weights_, model.reader_ = state["weights"], Reader(state["reader"])
+    model.first_std_, through_hubs, with_head = map(float, state["evidence.numbers"])
     model.through_hubs_ = bool(through_hubs)
-    model.reader_ = Reader(state["reader"]) if "reader" in state else None
-    with_head = any(name.startswith("head.") for name in state)
-    model.head_ = restore_module("head", new_head(model), state) if with_head else None
+    model.head_ = restore_module("head", zero_head(model), state) if with_head else None
     model.hub_caches_ = [state[f"hubs.{number}"] for number in range(len(model.caches_))] if through_hubs else []
