@@ -44,7 +44,8 @@ def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeCl
     level = parse_level(spec)
     privacy = Privacy(level, math.inf if spec == "none" else epsilon)
     demanded = {key: value for key, value in DEMANDED.items() if key in fields}
-    parameters = {**quick, **demanded, "insecure_noise_seed": 7, **overrides}
+    pinned = kind(privacy, **demanded)._pinned()  # what would be left out on graphs this small is audited too
+    parameters = {**quick, **demanded, **pinned, "insecure_noise_seed": 7, **overrides}
     return kind(privacy, **parameters)
 
 

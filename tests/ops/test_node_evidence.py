@@ -11,6 +11,7 @@ import pytest
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.ops import node_evidence
+from discreet.ops.keyed_hash import hash_pairs
 from discreet.ops.node_evidence import (
     entries_between,
     label_links,
@@ -113,24 +114,33 @@ def star(sources: list[int], targets: list[int], labels: np.ndarray, *, directed
     )
 
 
-@pytest.mark.parametrize("degree", [1, 12, 60])
-@pytest.mark.parametrize("change", ["null", "replace"])
-def test_links_are_attained_on_a_promise(degree: int, change: str) -> None:
+def moving_teller(degree: int, change: str = "replace") -> tuple[Graph, Graph]:
     """A teller with D hearers of its class leaves, or becomes another with D others of that class."""
-    level = NodeLevel(degree, edges="promised", change=change)  # type: ignore[arg-type]
     hub, first = 2 * degree * 2, np.arange(degree)
     n = 2 * hub + 2
-    training = np.ones(n, dtype=bool)
-    hears = np.flatnonzero(roles(training)[1])
+    hears = np.flatnonzero(roles(np.ones(n, dtype=bool))[1])
     before, after = hears[first], hears[degree + first]
     labels = np.zeros(n, dtype=np.int64)
     labels[after] = 1
     one = star([hub] * degree, before.tolist(), labels, directed=False)
     if change == "null":
-        two = one.with_edges([], []).with_labels(np.where(np.arange(n) == hub, -1, labels))
-    else:
-        moved = np.where(np.arange(n) == hub, 1, labels)
-        two = star([hub] * degree, after.tolist(), moved, directed=False)
+        return one, one.with_edges([], []).with_labels(np.where(np.arange(n) == hub, -1, labels))
+    moved = np.where(np.arange(n) == hub, 1, labels)
+    return one, star([hub] * degree, after.tolist(), moved, directed=False)
+
+
+def another_label(degree: int) -> tuple[Graph, Graph]:
+    """A teller keeps its D hearers and takes another label."""
+    one, _ = moving_teller(degree, "null")
+    return one, one.with_labels(np.where(one.out_degree() == degree, 1, one.labels))
+
+
+@pytest.mark.parametrize("degree", [1, 12, 60])
+@pytest.mark.parametrize("change", ["null", "replace"])
+def test_links_are_attained_on_a_promise(degree: int, change: str) -> None:
+    level = NodeLevel(degree, edges="promised", change=change)  # type: ignore[arg-type]
+    one, two = moving_teller(degree, change)
+    training = np.ones(one.num_nodes, dtype=bool)
     found = np.linalg.norm(links(one, level, training) - links(two, level, training))
     assert found == pytest.approx(label_links_bound(level).sensitivity, rel=1e-9)
 
@@ -145,11 +155,8 @@ def test_evidence_is_attained_on_a_promise_under_null() -> None:
     assert found == pytest.approx(told_bound(level, CLASSES).sensitivity, rel=1e-9)
 
 
-def turning_row(level: NodeLevel) -> tuple[Graph, Graph]:
+def turning_row(degree: int, clip: float) -> tuple[Graph, Graph]:
     """Most receivers stay and hear another label; a few senders change, and turn the unit's own row around."""
-    degree, clip = level.max_degree, told_bound(level, CLASSES).clip
-    assert degree is not None
-    assert clip is not None
     enough = clip / math.sqrt(1 - 1 / CLASSES)
     against = 2 * math.ceil(enough / 3)
     turning = math.ceil(enough + against / 2)
@@ -165,14 +172,74 @@ def turning_row(level: NodeLevel) -> tuple[Graph, Graph]:
     return one, two
 
 
-def test_evidence_is_all_but_attained_on_a_promise_under_replace(record_property: Record) -> None:
-    level = NodeLevel(240, edges="promised", change="replace")
-    one, two = turning_row(level)
+def turned_rows(level: Level) -> tuple[Graph, Graph]:
+    """The pair of :func:`turning_row` for a level's own degree and clip."""
+    clip = told_bound(level, CLASSES, FAILURE).clip
+    assert clip is not None
+    return turning_row(reached(level, FAILURE), clip)
+
+
+def further_senders(degree: int, k: int) -> tuple[Graph, Graph]:
+    """Receivers stay and hear another label, and k senders of one class come."""
+    labels = np.zeros(degree + 1, dtype=np.int64)
+    labels[1 : degree - k + 1] = np.arange(degree - k) % CLASSES
+    one = star([0] * (degree - k), list(range(1, degree - k + 1)), labels, directed=False)
+    two = star([0] * degree, list(range(1, degree + 1)), labels, directed=False)
+    return one, two.with_labels(np.where(np.arange(degree + 1) == 0, 1, labels))
+
+
+BUILT: dict[str, tuple[Level, Callable[[Level], tuple[Graph, Graph]]]] = {
+    "promised, replace": (NodeLevel(240, edges="promised", change="replace"), turned_rows),
+    "promised, 2 neighbours": (NeighborLevel(2, 240, "promised"), lambda level: further_senders(240, 2)),
+    "promised, 60 neighbours": (NeighborLevel(60, 240, "promised"), turned_rows),
+    "thinned, replace": (NodeLevel(edges="thinned", d_max=240, p=0.995, change="replace"), turned_rows),
+}
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_evidence_is_all_but_attained_where_the_own_row_turns(name: str, record_property: Record) -> None:
+    level, build = BUILT[name]
+    one, two = build(level)
+    key = surviving_key(level, one, two) if level.edges == "thinned" else KEY
     everyone, guesses = np.ones(one.num_nodes, dtype=bool), np.zeros(one.num_nodes, dtype=np.int64)
-    found = np.linalg.norm(evidence(one, level, everyone, guesses) - evidence(two, level, everyone, guesses))
-    share = found / told_bound(level, CLASSES).sensitivity
+    found = np.linalg.norm(evidence(one, level, everyone, guesses, key) - evidence(two, level, everyone, guesses, key))
+    share = found / told_bound(level, CLASSES, FAILURE).sensitivity
     record_property("evidence", share)
     assert 0.99 <= share <= 1
+
+
+def survives(level: Level, one: Graph, two: Graph, key: bytes) -> bool:
+    """Whether every entry out of the unit, the node with most, survives on both sides."""
+    assert isinstance(level, NodeLevel)
+    assert level.p is not None
+    unit = int(one.out_degree().argmax())
+    source, target = (np.concatenate(parts) for parts in zip(one.edges(), two.edges(), strict=True))
+    mine = source == unit
+    return bool((hash_pairs(key, source[mine], target[mine]) < np.uint64(math.floor(level.p * 2**64))).all())
+
+
+def surviving_key(level: Level, one: Graph, two: Graph) -> bytes:
+    rng = np.random.default_rng(0)
+    return next(key for key in (rng.bytes(16) for _ in range(100_000)) if survives(level, one, two, key))
+
+
+@pytest.mark.parametrize(("d_max", "p"), [(12, 0.5), (60, 0.9)])
+def test_the_thinned_bounds_are_attained_by_some_key_under_null(d_max: int, p: float, record_property: Record) -> None:
+    """All coins of a unit's list fall its way more often than the bound may fail, and then nothing is left over."""
+    level = NodeLevel(edges="thinned", d_max=d_max, p=p, change="null")
+    assert reached(level, FAILURE) == d_max
+    one, two = moving_teller(d_max, "null")
+    key, everyone = surviving_key(level, one, two), np.ones(one.num_nodes, dtype=bool)
+    guesses = np.zeros(one.num_nodes, dtype=np.int64)
+    told_moved = evidence(one, level, everyone, guesses, key) - evidence(two, level, everyone, guesses, key)
+    links_moved = links(one, level, everyone, key) - links(two, level, everyone, key)
+    for name, moved, bound in (
+        ("evidence", told_moved, told_bound(level, CLASSES, FAILURE)),
+        ("links", links_moved, label_links_bound(level, FAILURE)),
+    ):
+        share = float(np.linalg.norm(moved)) / bound.sensitivity
+        record_property(name, share)
+        assert share == pytest.approx(1, rel=1e-9)
 
 
 def turning_teller(receivers: int) -> tuple[Graph, Graph]:

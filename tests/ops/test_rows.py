@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.ops.rows import clip_rows, damp_rows, normalize_rows
+from discreet.ops.rows import clip_rows, damp_rows, normalize_rows, rows_of_norm
 
 rows = st.lists(st.lists(st.floats(-(2.0**50), 2.0**50, width=32), min_size=5, max_size=5), min_size=1, max_size=8).map(
     lambda values: torch.tensor(values, dtype=torch.float32)
@@ -51,3 +53,16 @@ def test_zero_rows_stay_zero() -> None:
 def test_clip_norm_must_be_positive() -> None:
     with pytest.raises(ParameterError, match="clip norm"):
         clip_rows(torch.ones(1, 2), 0.0)
+
+
+def test_rows_get_one_norm_each_by_itself() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((6, 5)).astype(np.float32) * np.array([[1e-30], [1], [1e30], [0], [3], [1]], np.float32)
+    found = rows_of_norm(rows, 4.5)
+    norms = np.linalg.norm(found.astype(np.float64), axis=1)
+    assert np.allclose(norms, [4.5, 4.5, 4.5, 0, 4.5, 4.5], rtol=1e-5)
+    assert np.allclose(rows_of_norm(sp.csr_array(rows), 4.5).toarray(), found)
+    changed = rows.copy()
+    changed[1] = 7
+    assert np.array_equal(rows_of_norm(changed, 4.5)[[0, 2, 3, 4, 5]], found[[0, 2, 3, 4, 5]])
+    assert rows_of_norm(np.zeros((2, 0), np.float32), 4.5).shape == (2, 0)

@@ -21,6 +21,7 @@ _WIDEST, _MOST_STEPS = 8, 5
 def cheap(estimator: NodeClassifier, kept: Collection[str] = ()) -> NodeClassifier:
     """The estimator with short training; parameters named in ``kept`` stay as they are."""
     found = clone(estimator)
+    found.set_params(**{name: value for name, value in found._pinned().items() if name not in kept})
     found.set_params(**{name: value for name, value in QUICK.items() if name in _whole_fields(found, kept)})
     return found
 
@@ -51,7 +52,7 @@ def release_subject(folder: str | Path) -> Subject:
     loaded = load_release(folder)
     privacy = loaded._checked_privacy()
     planned = clone(loaded)
-    planned.set_params(privacy=Privacy(privacy.level, privacy.epsilon, loaded.plan_.delta))
+    planned.set_params(privacy=Privacy(privacy.level, privacy.epsilon, loaded.plan_.delta), **loaded._pinned())
     fields = _whole_fields(planned, ())
     small = {"epochs": 1, **{name: min(getattr(planned, name), _WIDEST) for name in ("hidden",) if name in fields}}
     planned.set_params(**{name: value for name, value in small.items() if name in fields})

@@ -116,6 +116,12 @@ class NodeClassifier(BaseEstimator):
         """
         return outlook_of(plan)
 
+    def _pinned(self) -> Mapping[str, Any]:
+        """Settings that fix what the method would choose by public facts, so that audits see the stages of this model
+        on graphs of a few nodes; unfitted, those that ask most of private data.
+        """
+        return {}
+
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         """What a paper claims for its own noise, where that noise is asked for; None certifies."""
         return None

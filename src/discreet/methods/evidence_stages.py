@@ -10,6 +10,7 @@ from discreet.privacy.plan import Stage
 LINKS = "links between classes"
 EVIDENCE = "evidence"
 SECOND = "second evidence"
+NODE_MODEL, WEIGHTS = "node model", "weights"
 
 
 def evidence_name(number: int) -> str:

@@ -21,10 +21,11 @@ from torch import nn
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
+from discreet.methods import hop_bayes_budget as budget
 from discreet.methods import hop_bayes_private as private
 from discreet.methods import shared_evidence as shared
 from discreet.methods.base import Arrays
-from discreet.methods.evidence_stages import LINKS, gaussian_stage
+from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
 from discreet.methods.feature_map import FeatureMap, are_few, best_temperature, has_validation
 from discreet.methods.gap import graph_key
 from discreet.methods.gap_private import is_private, public_key
@@ -74,11 +75,14 @@ class HopBayes(TrainedClassifier):
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
         At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many, their
-        learning rate, and the norm to which gradients are clipped. (``dropout``, ``epochs``, ``batch_size``,
-        ``learning_rate`` and ``weight_decay`` are for the other levels.)
+        learning rate (None: 0.05 for a linear map, 0.02 for a network), and the norm to which gradients are clipped.
+        (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
     split
         At those levels, how the squared privacy loss is divided between node model and evidence; None: by public
-        facts. (The table and the weights of the combiner take 2 % each.)
+        facts, which may leave nothing for evidence. (The table and the weights of the combiner take 2 % each.)
+    linear
+        At those levels, whether the node model is one linear map; None: by public facts, where noise on the parameters
+        of hidden layers would outweigh what labels teach them.
 
     Guarantee, at ``none`` and ``edge``: features and labels are public, so the node model and what each node
     tells depend on no edge. The table has sensitivity 1 and the evidence √(1 − 1/c), see ``ops.evidence``.
@@ -102,9 +106,10 @@ class HopBayes(TrainedClassifier):
     receivers: Literal["unlabelled", "all"] = "unlabelled"
     hubs: bool | None = None
     steps: Annotated[int, Field(ge=1)] = 100
-    step_size: Annotated[float, Field(gt=0)] = 0.02
+    step_size: Annotated[float, Field(gt=0)] | None = None
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
     split: tuple[Share, Share] | None = None
+    linear: bool | None = None
 
     @property
     def covers(self) -> str:
@@ -138,17 +143,23 @@ class HopBayes(TrainedClassifier):
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NodeLevel | NeighborLevel):
-            return private.split_note(self, public, level), private.receivers_note(self)
+            return budget.notes(self, public, level)
         if self.predictions == "own" or isinstance(level, NoPrivacy):
             return ()
         return (
             "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
             "nodes with fewer neighbours than that rest on their features",
-            private.receivers_note(self),
+            budget.receivers_note(self),
         )
+
+    def _pinned(self) -> Mapping[str, Any]:
+        level = None if self.privacy is None else self.privacy.level
+        return budget.pinned(self, level) if isinstance(level, NodeLevel | NeighborLevel) else {}
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
         """Training nodes tell their labels, the others what the node model thinks of them."""
+        if self.predictions == "all" and not any(stage.name == evidence_name(0) for stage in plan.stages):
+            return outlook_of(plan)
         labelled = public.num_train / public.num_nodes
         clarity = labelled + OPINION * (1 - labelled)
         noise = shared.evidence_noise(plan) if self.predictions == "all" else 0.0
@@ -185,12 +196,14 @@ class HopBayes(TrainedClassifier):
         return 0.0 if are_few(graph) else MOST_CORRELATED * degree / (degree + HALF_AT)
 
     def _network(self, facts: PublicFacts, generator: torch.Generator) -> MLP:
+        if self._is_private():
+            return private.node_network(self, facts, generator)
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
-        return MLP(widths, self.activation, 0.0 if self._is_private() else self.dropout, generator)
+        return MLP(widths, self.activation, self.dropout, generator)
 
     def _distinct_keys(self, graphs: Sequence[Graph]) -> list[bytes]:
-        """What tells the measured graphs apart; none where prediction reads edges."""
-        if self.predictions == "own":
+        """What tells the measured graphs apart; none where prediction reads edges, or nothing reads any."""
+        if self.predictions == "own" or not self._measures(graphs[0].public):
             return []
         keys = [self._key(graph) for graph in graphs]
         if len(set(keys)) < len(keys):
@@ -198,6 +211,11 @@ class HopBayes(TrainedClassifier):
                 "two of the graphs cannot be told apart by what is public of them: give them node ids that differ"
             )
         return keys
+
+    def _measures(self, facts: PublicFacts) -> bool:
+        """Whether what neighbours tell is measured at all; public."""
+        level = self._checked_privacy().level
+        return not isinstance(level, NodeLevel | NeighborLevel) or budget.reads_edges(self, facts, level)
 
     def _key(self, graph: Graph) -> bytes:
         return public_key(graph) if self._is_private() else graph_key(graph)
@@ -241,7 +259,7 @@ class HopBayes(TrainedClassifier):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, graph: Graph, audience: str) -> str | None:
-        known = self.predictions == "own" or self._key(graph) in self.keys_
+        known = self.predictions == "own" or not self.keys_ or self._key(graph) in self.keys_
         if known or isinstance(self._checked_privacy().level, NoPrivacy):
             return None
         return (
@@ -297,7 +315,7 @@ class HopBayes(TrainedClassifier):
         self.temperature_, self.correlation_, mean_degree, self.noise_std_ = map(float, state["numbers"])
         self.map_ = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
-        released = range(1 + len(self.extra_public_)) if self.predictions == "all" else range(0)
+        released = range(sum(name.startswith("cache.") for name in state))
         self.caches_ = [state[f"cache.{number}"] for number in released]
         self.keys_ = [state[f"key.{number}"].tobytes() for number in released]
         self.receivers_ = [state[f"receivers.{number}"] for number in released]

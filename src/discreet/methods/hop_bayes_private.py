@@ -2,12 +2,12 @@
 
 Four stages, all Gaussian, one calibration: the node model by noisy steps, the table of links between labels, the
 evidence of every receiver, and two weights that combine what the node model and the evidence say, by noisy steps.
-What each costs adds up in squares; :func:`shares` divides that sum by public facts.
+What each costs adds up in squares; ``private_budget.shares`` divides that sum by public facts, and leaves the graph
+alone where noise would drown what neighbours tell: the node model is then all there is.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,19 @@ from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods.dp_mlp import FeatureLosses, own_example
 from discreet.methods.evidence_model import class_likelihoods
-from discreet.methods.evidence_stages import EVIDENCE, LINKS, evidence_name, gaussian_stage, taking
+from discreet.methods.evidence_stages import (
+    EVIDENCE,
+    LINKS,
+    NODE_MODEL,
+    WEIGHTS,
+    evidence_name,
+    gaussian_stage,
+    taking,
+)
 from discreet.methods.gap_private import FAILURE_SHARE, KEY, key_stage, public_key
+from discreet.methods.hop_bayes_budget import is_linear, reads_edges, shares, step_size
 from discreet.methods.link_model import LinkModel
-from discreet.methods.networks import Linear
+from discreet.methods.networks import MLP, Linear, widths_of
 from discreet.methods.private_training import IntArray, PrivateOptions, example_losses, train_privately
 from discreet.methods.training import Progress
 from discreet.ops.node_evidence import (
@@ -37,9 +46,8 @@ from discreet.ops.node_evidence import (
     told_bound,
     told_sums,
 )
+from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import feature_tensor
-from discreet.privacy.gaussian import gaussian_mu
-from discreet.privacy.levels import NodeLevel
 from discreet.privacy.plan import Stage
 
 if TYPE_CHECKING:
@@ -47,8 +55,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-NODE_MODEL, WEIGHTS = "node model", "weights"
-LINKS_PART, WEIGHTS_PART = 0.02, 0.02
+ROW_NORM = 4.5
+"""A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
 WEIGHT_STEPS, WEIGHT_RATE, WEIGHT_CLIP = 20, 0.05, 1.0
 FLATTENED = 1.5
 """Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
@@ -76,7 +84,10 @@ class Weigher(nn.Module):
 
 
 def private_stages(model: HopBayes, public: Sequence[PublicFacts], level: BoundedLevel) -> list[Stage]:
-    """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids)."""
+    """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids).
+
+    The node model alone, with all of the budget, where edges are not worth theirs.
+    """
     if model.predictions == "own":
         raise UnsupportedError(
             f"hop-bayes has no predictions='own' at level {level.kind}: neighbours' features and labels are private "
@@ -84,12 +95,15 @@ def private_stages(model: HopBayes, public: Sequence[PublicFacts], level: Bounde
         )
     facts, touch, classes = public[0], own_example(level), public[0].num_classes
     share, failure = shares(model, facts, level), _failure(model, level, public)
-    links, told = label_links_bound(level, failure), told_bound(level, classes, failure)
     query = "clipped gradients of the node model on features"
     network = model._network(facts, torch.Generator())
+    steps = node_options(model, facts).stage(NODE_MODEL, query, network, facts.num_train, touch)
+    if EVIDENCE not in share:
+        return [steps]
+    links, told = label_links_bound(level, failure), told_bound(level, classes, failure)
     stages = [
         *([key_stage(failure * len(public))] if failure else []),
-        taking(node_options(model).stage(NODE_MODEL, query, network, facts.num_train, touch), share[NODE_MODEL]),
+        taking(steps, share[NODE_MODEL]),
         gaussian_stage(
             LINKS,
             "labels that half of the training ids tell the other half",
@@ -117,58 +131,21 @@ def private_stages(model: HopBayes, public: Sequence[PublicFacts], level: Bounde
     return stages
 
 
-def node_options(model: HopBayes) -> PrivateOptions:
+def node_options(model: HopBayes, facts: PublicFacts) -> PrivateOptions:
     """How the node model is trained: full batches, flat clipping, Adam."""
-    return PrivateOptions(model.steps, model.step_size, None, "poisson", model.clip_norm, "flat", "adam", "cosine", 0.5)
+    rate = step_size(model, facts)
+    return PrivateOptions(model.steps, rate, None, "poisson", model.clip_norm, "flat", "adam", "cosine", 0.5)
+
+
+def node_network(model: HopBayes, facts: PublicFacts, generator: torch.Generator) -> MLP:
+    """The node model before training: one linear map where public facts say so."""
+    layers = 1 if is_linear(model, facts) else model.layers
+    return MLP(widths_of(facts.num_features, model.hidden, layers, facts.num_classes), model.activation, 0.0, generator)
 
 
 def weight_options() -> PrivateOptions:
     """How the two weights are trained."""
     return PrivateOptions(WEIGHT_STEPS, WEIGHT_RATE, None, "poisson", WEIGHT_CLIP, "flat", "adam", "cosine", 0.5)
-
-
-def shares(model: HopBayes, facts: PublicFacts, level: BoundedLevel) -> dict[str, float]:
-    """How the squared privacy loss is divided among the stages, from public facts alone.
-
-    Evidence is worth its price where nodes hear from many others and noise is low. The one public word on degrees is
-    the level's own bound D, and noise is known from ε and δ as 1/μ; so its share grows with D, and falls where μ√D
-    is small. Constants were chosen on validation accuracy.
-    """
-    combined = model.combiner == "trained" and facts.num_val > 0
-    small = {LINKS: LINKS_PART, **({WEIGHTS: WEIGHTS_PART} if combined else {})}
-    privacy = model._checked_privacy()
-    if model.split is not None:
-        node, evidence = model.split
-    else:
-        degree = _stated_degree(level)
-        mu = gaussian_mu(privacy.epsilon, privacy.resolve_delta(facts.num_nodes))
-        most = min(0.9, max(0.3, 1 - 0.6 * math.sqrt(NodeLevel.default_max_degree / degree)))
-        evidence = most * min(1.0, mu * math.sqrt(degree) / 2.5)
-        node = 1 - evidence
-    rest = (1 - sum(small.values())) / (node + evidence)
-    return {NODE_MODEL: rest * node, EVIDENCE: rest * evidence, **small}
-
-
-def _stated_degree(level: BoundedLevel) -> float:
-    """What the level says of degrees in use."""
-    if isinstance(level, NodeLevel) and level.edges == "thinned":
-        assert level.d_max is not None
-        assert level.p is not None
-        return max(1.0, level.d_max * level.p)
-    return float(level.max_degree or NodeLevel.default_max_degree)
-
-
-def split_note(model: HopBayes, facts: PublicFacts, level: BoundedLevel) -> str:
-    """How the budget is divided, in words."""
-    parts = ", ".join(f"{share:.0%} {name}" for name, share in shares(model, facts, level).items())
-    return f"the squared privacy loss is divided by public facts: {parts}"
-
-
-def receivers_note(model: HopBayes) -> str:
-    """Who gets evidence, in words."""
-    if model.receivers == "all":
-        return "every node is a receiver of evidence"
-    return "evidence goes to ids outside the training set; predictions of training ids rest on their features"
 
 
 def _failure(model: HopBayes, level: BoundedLevel, public: Sequence[PublicFacts]) -> float | None:
@@ -197,16 +174,21 @@ def receiver_mask(model: HopBayes, graph: Graph) -> BoolArray:
 
 
 def learn_privately(model: HopBayes, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
-    """Key, node model, links, evidence, weights, in the order of the plan."""
+    """Key, node model, links, evidence, weights, in the order of the plan; or the node model alone."""
     level = model._checked_privacy().level
     assert isinstance(level, BoundedLevel)
     graph, public = graphs[0], [g.public for g in graphs]
+    reading = reads_edges(model, graph.public, level)
     failure = _failure(model, level, public)
-    key = curator.key(KEY)
-    losses = FeatureLosses(model.network_, graph, model._device)
-    train_privately(
-        model.network_, losses, curator, NODE_MODEL, node_options(model), compute=model.compute, progress=progress
+    key = curator.key(KEY) if reading else b""
+    losses, options = (
+        FeatureLosses(model.network_, _seen(model, graph), model._device),
+        node_options(model, graph.public),
     )
+    train_privately(model.network_, losses, curator, NODE_MODEL, options, compute=model.compute, progress=progress)
+    if not reading:
+        model.links_ = LinkModel.unknown(graph.num_classes)
+        return
     model.links_ = _measure_links(graph, level, key, curator)
     clip = told_bound(level, graph.num_classes, failure).clip
     for number, other in enumerate(graphs):
@@ -218,6 +200,13 @@ def learn_privately(model: HopBayes, graphs: Sequence[Graph], curator: Curator, 
     model.noise_std_ = curator.plan.stage(evidence_name(0)).noise_std
     if WEIGHTS in shares(model, graph.public, level):
         _train_weights(model, graph, curator, progress)
+
+
+def _seen(model: HopBayes, graph: Graph) -> Graph:
+    """The features as the node model sees them: rows of one norm for a linear map, each scaled by itself."""
+    if not is_linear(model, model.public_):
+        return graph
+    return graph.with_features(rows_of_norm(graph.features, ROW_NORM))
 
 
 def _measure_links(graph: Graph, level: BoundedLevel, key: bytes, curator: Curator) -> LinkModel:
@@ -249,7 +238,7 @@ def told_labels(model: HopBayes, graph: Graph) -> FloatArray:
 @torch.no_grad()
 def own_view(model: HopBayes, graph: Graph) -> Tensor:
     """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
-    logits = torch.nan_to_num(model.network_(feature_tensor(graph.features, model._device)))
+    logits = torch.nan_to_num(model.network_(feature_tensor(_seen(model, graph).features, model._device)))
     return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-_SURE)
 
 

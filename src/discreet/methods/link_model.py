@@ -30,6 +30,11 @@ class LinkModel:
         return self.given / self.chance
 
     @classmethod
+    def unknown(cls, classes: int) -> LinkModel:
+        """Where nothing was measured: all links equally likely."""
+        return cls(np.full((classes, classes), 1 / classes), np.full(classes, 1 / classes), 0.0)
+
+    @classmethod
     def from_counts(
         cls, counts: FloatArray, noise_std: float, num_nodes: int, directed: bool, *, apart: bool = False
     ) -> LinkModel:

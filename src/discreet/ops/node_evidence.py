@@ -96,6 +96,9 @@ def told_bound(level: BoundedLevel, classes: int, failure: float | None = None) 
     *promised*, *thinned*: a + b receivers before, a + c after, at most D each (D: what survives). Null: √D·B.
     Otherwise √(2a + (b + c)B²) ≤ √(2D). The unit's own row loses its senders too: it is clipped to norm C, so it
     moves by C under null (to zero) and by 2C otherwise; clipping is a projection and brings no two rows further apart.
+    With k neighbours it gains or loses k senders, whose rows are what they were: at most kB, if that is less.
+    On *thinned*, D entries of a list survive with a probability above ``failure`` over the number of lists, else D
+    would be smaller: some key attains what a promise of D attains.
     """
     own, null = 1 - 1 / classes, _is_null(level)
     if level.edges == "owned":
@@ -105,8 +108,11 @@ def told_bound(level: BoundedLevel, classes: int, failure: float | None = None) 
     degree = reached(level, failure)
     base = math.sqrt(degree * own) if null else math.sqrt(2 * degree)
     clip = max(1.0, base / (2 if null else 4))
+    turned = clip if null else 2 * clip
+    if isinstance(level, NeighborLevel):
+        turned = min(turned, level.k * math.sqrt(own))
     why = f"a node tells at most {degree} receivers a class distribution; its own row is clipped to norm {clip:.4g}"
-    return Bound(math.hypot(base, clip if null else 2 * clip), why, clip)
+    return Bound(math.hypot(base, turned), why, clip)
 
 
 # -------------------------------------------------------------------- links between labels

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from discreet.errors import ParameterError
+from discreet.graph.clean import Features
 
 # Dividing in float32 can leave a norm one rounding step above 1; this margin keeps it below.
 _MARGIN = 1 - 1e-6
@@ -22,6 +27,24 @@ def normalize_rows(rows: Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(scaled, dim=1, keepdim=True)
     unit: Tensor = scaled / norms.clamp_min(1.0)
     return unit * _MARGIN
+
+
+def rows_of_norm(rows: Features, norm: float) -> Features:
+    """Each row scaled to this ℓ2 norm, dense or CSR as given; a zero row stays zero. Depends on each row alone."""
+    matrix: Any = rows
+    sparse = sp.issparse(rows)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(matrix.indptr) if sparse else rows.shape[1])
+    values = np.asarray(matrix.data if sparse else rows, dtype=np.float64).ravel()
+    largest = np.zeros(rows.shape[0])
+    np.maximum.at(largest, row, np.abs(values))
+    values = values / np.where(largest > 0, largest, 1)[row]  # so that no square vanishes or overflows
+    lengths = np.sqrt(np.bincount(row, weights=values**2, minlength=rows.shape[0]))
+    values = (values * (norm / np.where(lengths > 0, lengths, 1))[row]).astype(rows.dtype)
+    return (
+        sp.csr_array((values, matrix.indices, matrix.indptr), shape=rows.shape)
+        if sparse
+        else values.reshape(rows.shape)
+    )
 
 
 def clip_rows(rows: Tensor, max_norm: float) -> Tensor:
