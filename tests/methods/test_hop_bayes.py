@@ -177,6 +177,19 @@ def test_links_between_classes_that_stand_out_are_kept_apart_too() -> None:
     assert np.abs(found.given - LinkModel.from_counts(clean, 1e-9, 1000, directed=False).given).max() < 0.03
 
 
+def test_neighbours_who_say_more_are_taken_to_repeat_each_other_more() -> None:
+    mild, sharp, none = (
+        LinkModel.from_counts(np.diag([a, a]) + 500, 1.0, 1000, directed=False) for a in (200.0, 900.0, 0.0)
+    )
+    assert sharp.sharpness > mild.sharpness > 0.1
+    assert none.sharpness == pytest.approx(0, abs=0.01)
+    graph = split(csbm(num_nodes=600, phi=0.8, average_degree=20), "75/10/15", 0)
+    fitted = model(4.0, predictions="own", epochs=1).fit(graph)
+    m = fitted.links_.mean_degree
+    assert fitted.correlation_ == pytest.approx(0.08 * fitted.links_.sharpness * m / (m + 4))
+    assert model(4.0, predictions="own", epochs=1, correlation=0.5).fit(graph).correlation_ == 0.5
+
+
 def test_strong_links_are_kept() -> None:
     links = LinkModel.from_counts(np.diag([900.0, 800.0]) + 20, 5.0, 1000, directed=False)
     assert links.given[0, 0] > 0.9

@@ -42,8 +42,8 @@ from discreet.privacy.plan import Plan, Stage
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Share = Annotated[float, Field(gt=0)]
-MOST_CORRELATED, HALF_AT = 0.35, 4.0
-"""How much neighbours repeat each other where there are many of them, and the mean degree at which it is half that."""
+REPEATED, HALF_AT = 0.08, 4.0
+"""How much neighbours of sharpness 1 repeat each other where there are many, and the mean degree of half of that."""
 _TINY = 1e-9
 
 
@@ -69,8 +69,8 @@ class HopBayes(TrainedClassifier):
         the node model's view and the *noisy* evidence; or ``bayes``, the weights that training starts from.
     correlation
         With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)). None:
-        0.35·m/(m + 4) with m the mean degree that the released table gives; or 0 where labels are few: what neighbours
-        tell is then mostly guessed, and the table from it mild enough.
+        0.08·s·m/(m + 4), with the mean degree m and the sharpness s of one neighbour's word that the released table
+        gives; or 0 where labels are few: what neighbours tell is then mostly guessed, and the table mild enough.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
@@ -191,9 +191,9 @@ class HopBayes(TrainedClassifier):
             shared.learn_evidence(self, graphs, curator, progress)
 
     def _correlation(self, graph: Graph) -> float:
-        """Grows with the mean degree, which is released: in dense graphs neighbours know each other."""
+        """Grows with how much one neighbour says and with how many there are, as the released table has it."""
         degree = max(self.links_.mean_degree, 0.0)
-        return 0.0 if are_few(graph) else MOST_CORRELATED * degree / (degree + HALF_AT)
+        return 0.0 if are_few(graph) else min(1.0, REPEATED * self.links_.sharpness * degree / (degree + HALF_AT))
 
     def _network(self, facts: PublicFacts, generator: torch.Generator) -> MLP:
         if self._is_private():

@@ -29,6 +29,12 @@ class LinkModel:
         """P(b | a) / P(b): how much more often than by chance a links to b."""
         return self.given / self.chance
 
+    @property
+    def sharpness(self) -> float:
+        """How much a neighbour of known class says: the mean norm of its log-likelihoods, centred over classes."""
+        logs = np.log(self.log_ratio_factors)
+        return float(self.chance @ np.linalg.norm(logs - logs.mean(axis=0), axis=0))
+
     @classmethod
     def unknown(cls, classes: int) -> LinkModel:
         """Where nothing was measured: all links equally likely."""
