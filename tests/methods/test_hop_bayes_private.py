@@ -32,9 +32,9 @@ from discreet.privacy.levels import NeighborLevel, NodeLevel
 from tests.ops.test_node_evidence import (
     Level,
     another_label,
-    further_senders,
     moving_teller,
     survives,
+    swapped_sender,
     turned_rows,
     turning_teller,
 )
@@ -96,7 +96,7 @@ WORST: dict[str, tuple[Level, tuple[Graph, Graph], tuple[str, ...]]] = {
     "promised, replace, links": (NodeLevel(60, edges="promised", change="replace"), moving_teller(60), (LINKS,)),
     "promised, replace": (TURNED, turned_rows(TURNED), (EVIDENCE,)),
     "promised, 2 neighbours, links": (NeighborLevel(2, 60, "promised"), another_label(60), (LINKS,)),
-    "promised, 2 neighbours": (NeighborLevel(2, 240, "promised"), further_senders(240, 2), (EVIDENCE,)),
+    "promised, 2 neighbours": (NeighborLevel(2, 240, "promised"), swapped_sender(240), (EVIDENCE,)),
     "thinned, null": (THINNED, moving_teller(12, "null"), (LINKS, EVIDENCE)),
     "thinned, replace, links": (NEARLY_ALL, moving_teller(240), (LINKS,)),
     "thinned, replace": (NEARLY_ALL, turned_rows(NEARLY_ALL), (EVIDENCE,)),

@@ -44,6 +44,7 @@ def test_a_plan_of_hop_bayes_that_reads_no_edge_has_no_outlook_on_the_graph() ->
     ours = next(candidate for candidate in found.candidates if candidate.method == "hop-bayes")
     assert ours.outlook is not None
     assert ours.outlook.graph == 0
+    assert found.chosen.title not in found.reason
 
 
 def test_more_neighbours_make_the_graph_worth_more() -> None:

@@ -179,18 +179,18 @@ def turned_rows(level: Level) -> tuple[Graph, Graph]:
     return turning_row(reached(level, FAILURE), clip)
 
 
-def further_senders(degree: int, k: int) -> tuple[Graph, Graph]:
-    """Receivers stay and hear another label, and k senders of one class come."""
-    labels = np.zeros(degree + 1, dtype=np.int64)
-    labels[1 : degree - k + 1] = np.arange(degree - k) % CLASSES
-    one = star([0] * (degree - k), list(range(1, degree - k + 1)), labels, directed=False)
-    two = star([0] * degree, list(range(1, degree + 1)), labels, directed=False)
-    return one, two.with_labels(np.where(np.arange(degree + 1) == 0, 1, labels))
+def swapped_sender(degree: int) -> tuple[Graph, Graph]:
+    """Receivers stay and hear another label, but for one whose place another takes, with another label to tell back."""
+    labels = np.r_[0, np.arange(degree - 1) % CLASSES, 0, 1]
+    stay = list(range(1, degree))
+    one = star([0] * degree, [*stay, degree], labels, directed=False)
+    two = star([0] * degree, [*stay, degree + 1], labels, directed=False)
+    return one, two.with_labels(np.where(np.arange(degree + 2) == 0, 1, labels))
 
 
 BUILT: dict[str, tuple[Level, Callable[[Level], tuple[Graph, Graph]]]] = {
     "promised, replace": (NodeLevel(240, edges="promised", change="replace"), turned_rows),
-    "promised, 2 neighbours": (NeighborLevel(2, 240, "promised"), lambda level: further_senders(240, 2)),
+    "promised, 2 neighbours": (NeighborLevel(2, 240, "promised"), lambda level: swapped_sender(240)),
     "promised, 60 neighbours": (NeighborLevel(60, 240, "promised"), turned_rows),
     "thinned, replace": (NodeLevel(edges="thinned", d_max=240, p=0.995, change="replace"), turned_rows),
 }
@@ -302,6 +302,15 @@ def test_a_thinned_list_of_either_direction_stays_within_the_bound() -> None:
     for _ in range(300):
         kept = entries_between(hub, level, rng.bytes(16), None, everyone)
         assert max(kept.out_degree()[0], kept.in_degree()[0]) <= bound
+
+
+def test_a_bound_that_forgets_the_own_row_is_caught() -> None:
+    """The swapped sender moves more than the told rows alone are allowed."""
+    level = NeighborLevel(2, 240, "promised")
+    one, two = swapped_sender(240)
+    everyone, guesses = np.ones(one.num_nodes, dtype=bool), np.zeros(one.num_nodes, dtype=np.int64)
+    found = np.linalg.norm(evidence(one, level, everyone, guesses) - evidence(two, level, everyone, guesses))
+    assert found > math.sqrt(2 * 240) * (1 + 1e-4)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

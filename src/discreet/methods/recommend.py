@@ -147,9 +147,10 @@ class Auto:
         best = max(usable, key=lambda candidate: candidate.score)
         plain = max((c for c in usable if _graph(c) == 0), key=lambda c: c.score, default=None)
         if plain is not None and best.score < plain.score + WORTH:
+            reading = max((c for c in usable if _graph(c) > 0), key=lambda c: c.score, default=None)
             return plain, (
                 f"with about {self._degree():g} neighbours a node the graph is not worth its noise: the best that "
-                f"reads edges, {best.title if best is not plain else 'none'}, promises no more"
+                f"reads edges, {'none' if reading is None else reading.title}, promises no more"
             )
         return best, (
             f"with about {self._degree():g} neighbours a node its noise leaves two classes {_graph(best):.2g} standard "
