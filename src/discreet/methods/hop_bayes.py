@@ -150,6 +150,7 @@ class HopBayes(TrainedClassifier):
             "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
             "nodes with fewer neighbours than that rest on their features",
             budget.receivers_note(self),
+            *shared.second_note(self),
         )
 
     def _pinned(self) -> Mapping[str, Any]:

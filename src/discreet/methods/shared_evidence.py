@@ -67,6 +67,16 @@ def evidence_stages(model: HopBayes, public: Sequence[PublicFacts], level: EdgeL
     return stages
 
 
+def second_note(model: HopBayes) -> Sequence[str]:
+    """How it is decided what the second half asks for, in words."""
+    if model.hubs is not None:
+        return ()
+    return (
+        "the second half of the evidence is averaged with the first, or goes through hubs: decided from the answers to "
+        "the table and the first half, at the same sensitivity",
+    )
+
+
 def evidence_noise(plan: Plan) -> float:
     """The standard deviation of what receivers hear if both halves ask for the same."""
     names = {evidence_name(0), second_name(0)}
