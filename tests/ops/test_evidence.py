@@ -76,3 +76,30 @@ def test_a_short_message_of_a_receiver_is_told_as_it_is() -> None:
     graph = graph_of([(0, 1)], directed=False)
     rows = heard(graph, 0.5 * np.eye(4), np.ones(4, dtype=bool), 1.0)
     assert np.allclose(rows[:2, :2], [[0, 0.5], [0.5, 0]])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("message", [np.nan, np.inf, 1e200])
+def test_no_message_reveals_its_edges_by_being_no_number(directed: bool, message: float) -> None:
+    rows = np.full((4, 3), message)
+    for receivers in (np.ones(4, dtype=bool), np.zeros(4, dtype=bool)):
+        assert np.isfinite(heard(graph_of([(0, 1), (1, 2)], directed), rows, receivers, message_bound(3))).all()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_with_one_class_nothing_is_told(directed: bool) -> None:
+    """The bound is 0 there, and 0/0 would say who has a neighbour."""
+    rows = heard(graph_of([(0, 1), (1, 2)], directed), np.zeros((4, 1)), np.ones(4, dtype=bool), message_bound(1))
+    assert (rows == 0).all()
+
+
+def test_rounding_stays_below_the_bound() -> None:
+    """A hub of many neighbours: what it hears changes by one message, and not by more than the bound."""
+    size, bound = 30_000, message_bound(3)
+    leaves = np.arange(1, size)
+    rows = np.tile(np.eye(3)[0] - 1 / 3, (size, 1))
+    graphs = [
+        Graph.from_edges(np.zeros_like(ends), ends, np.ones((size, 1)), directed=False) for ends in (leaves, leaves[1:])
+    ]
+    one, two = (heard(graph, rows, np.arange(size) == 0, bound) for graph in graphs)
+    assert 0.999 * bound <= float(np.linalg.norm(one - two)) <= bound

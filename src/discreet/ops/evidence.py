@@ -12,6 +12,8 @@ from discreet.graph.graph import Graph
 from discreet.privacy.levels import EdgeLevel
 
 FloatArray = npt.NDArray[np.float64]
+_ROUNDING = 1e-10
+"""Sums over a million neighbours in double precision err by less than this part."""
 
 
 def received(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:
@@ -57,8 +59,14 @@ def heard_sensitivity(level: EdgeLevel, bound: float) -> tuple[float, str]:
 
 
 def _cut(rows: FloatArray, norm: float) -> FloatArray:
-    """Rows no longer than ``norm``."""
-    return np.asarray(rows * (norm / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), norm)))
+    """Rows no longer than ``norm``, by a margin above what rounding adds; a row that is not finite says nothing.
+
+    A row that is not finite would show in exactly the sums that its edges carry it to.
+    """
+    finite = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+    bound = norm * (1 - _ROUNDING)
+    lengths = np.linalg.norm(finite, axis=1, keepdims=True)
+    return np.asarray(finite * (bound / np.maximum(lengths, bound if bound > 0 else 1.0)))
 
 
 def link_counts(graph: Graph, told: npt.NDArray[Any]) -> FloatArray:
