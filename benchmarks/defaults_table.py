@@ -44,7 +44,7 @@ def accuracies(rows: Mapping[str, Row]) -> dict[str, dict[str, dict[str, Runs]]]
 
 def _value(entry: Entry) -> str:
     (setting,) = entry.case.grid
-    return shown(entry.trial.settings[setting])
+    return shown(entry.trial.settings.get(setting, "default"))
 
 
 def default_runs(parameters: Mapping[str, Mapping[str, Runs]]) -> dict[Place, list[float]]:

@@ -135,3 +135,10 @@ def test_a_setting_named_as_a_coordinate_keeps_both() -> None:
     assert {entry.at["split"] for entry in entries} == {entries[0].trial.split}
     assert [entry.at["settings.split"] for entry in entries] == [[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]]
     assert "settings.split" in tables_of(suite(text))[0].rows
+
+
+def test_default_in_a_grid_leaves_the_setting_out() -> None:
+    text = TINY + '\n[[cases]]\nmethod = "gap"\nlevel = "edge"\nepsilon = 1\ngrid = { hops = ["default", 2] }\n'
+    entries = [entry for entry in expand(suite(text), seeds=1) if "hops" in entry.at]
+    assert [entry.trial.settings for entry in entries] == [{}, {"hops": 2}]
+    assert [entry.at["hops"] for entry in entries] == ["default", 2]

@@ -17,6 +17,7 @@ from discreet.errors import DiscreetError, InvalidInputError, ParameterError, Un
 
 FORMAT = 1
 EVERY = "*"
+DEFAULT = "default"  # in a grid: the setting is left out
 PRINTED = "paper: "  # the method of a trial that stands for a printed figure
 OF_EVERY_TRIAL = ("name", "method", "dataset", "split", "level", "epsilon")
 # How a suite that asks for every level of a method writes each kind of level.
@@ -166,7 +167,8 @@ def _of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None
         }
         at |= {grid_key(key): value for key, value in grid.items()}
         graph = with_options(_spec(suite, dataset), options)
-        settings = {**_known(case, method), **case.settings, **grid}
+        chosen = {key: value for key, value in grid.items() if value != DEFAULT}
+        settings = {**_known(case, method), **case.settings, **chosen}
         paper = _figure(printed, dataset, place, len(budgets), suite, case)
         for seed in range(first, first + count):
             spec = _normal(level)
