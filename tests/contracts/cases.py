@@ -54,6 +54,11 @@ def graph_for(spec: str, seed: int = 0) -> Graph:
     return small_graph(np.random.default_rng(seed), directed=spec == "edge:directed")
 
 
+def are_labels_private(spec: str) -> bool:
+    """Whether a unit's label, and whether it has one, is protected."""
+    return spec.startswith(("node", "neighbor")) or spec in ("local", "local:labels")
+
+
 def _supported(name: str, spec: str) -> bool:
     try:
         make(name, spec).plan(parse_level(spec).view(graph_for(spec)).public)

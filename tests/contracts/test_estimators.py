@@ -29,7 +29,7 @@ from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import verify
 from discreet.privacy.coverage import COVERAGE
 from discreet.privacy.levels import Level
-from tests.contracts.cases import every_case, every_method, graph_for, make
+from tests.contracts.cases import are_labels_private, every_case, every_method, graph_for, make
 
 
 def same(one: NodeClassifier, two: NodeClassifier) -> bool:
@@ -184,13 +184,28 @@ def test_unsupported_levels_are_refused_by_name(name: str) -> None:
 
 
 @every_case
-def test_graph_without_split_or_labels(name: str, spec: str) -> None:
+def test_graph_without_split(name: str, spec: str) -> None:
     graph = graph_for(spec)
-    with pytest.raises(GraphError, match="train"):
-        make(name, spec).fit(graph.with_masks(None, None, None))
     estimator = make(name, spec)
-    with pytest.raises((GraphError, ParameterError)):
-        estimator.fit(graph.with_labels(np.full(graph.num_nodes, -1)))
+    nobody = np.zeros(graph.num_nodes, dtype=bool)
+    for empty in (graph.with_masks(None, None, None), graph.with_masks(nobody, None, None)):
+        with pytest.raises((GraphError, ParameterError), match="train"):
+            estimator.fit(empty)
+    with pytest.raises(NotFittedError):
+        estimator.predict(graph)
+
+
+@every_case
+def test_graph_without_labels(name: str, spec: str) -> None:
+    """Refused where labels are public. Where they are not, an error would tell that a node has none."""
+    graph = graph_for(spec)
+    estimator, bare = make(name, spec), graph.with_labels(np.full(graph.num_nodes, -1))
+    if are_labels_private(spec):
+        probabilities = estimator.fit(bare).predict_proba(bare, audience="owner", uncovered=True)
+        assert np.isfinite(probabilities).all()
+        return
+    with pytest.raises(GraphError, match="label"):
+        estimator.fit(bare)
     with pytest.raises(NotFittedError):
         estimator.predict(graph)
 

@@ -34,7 +34,7 @@ from discreet.methods.dpar_rows import (
 )
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.private_training import PrivatelyTrained, train_privately
-from discreet.methods.training import Progress
+from discreet.methods.training import Progress, training_rows
 from discreet.ops.propagation import hop_matrix
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy import events
@@ -303,6 +303,8 @@ class DPAR(PrivatelyTrained):
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
         graph, level = graphs[0], self._checked_privacy().level
+        if isinstance(level, NoPrivacy):
+            training_rows(graph)  # where labels are public, an error without any
         nodes = self._sampled(graph, curator)
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
         self.row_ids_ = nodes.source_ids

@@ -16,7 +16,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from discreet.errors import UnsupportedError
+from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.feature_range import Outside
@@ -176,13 +176,21 @@ class LPGNN(NodeClassifier):
     # ---------------------------------------------------------------- fit
 
     def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
-        training_rows(graphs[0])
+        self._check_labels(graphs[0], curator)
         self._check_extra(graphs)
         rows = [self._rows(graph, features_name(number), curator) for number, graph in enumerate(graphs)]
         told = self._told(graphs[0], curator)
         self._train(graphs[0], rows[0], told, progress)
         self.keys_ = [topology_key(graph) for graph in graphs]
         self.caches_ = [self._predicted(graph, given) for graph, given in zip(graphs, rows, strict=True)]
+
+    @staticmethod
+    def _check_labels(graph: Graph, curator: Curator) -> None:
+        """Refuse a graph without a training label where labels are public; else without a training node."""
+        if _planned(curator, LABELS) is None:
+            training_rows(graph)
+        elif not graph.mask("train").any():
+            raise GraphError("the graph has no training node: give it a train mask, for example with discreet.split")
 
     def _check_extra(self, graphs: Sequence[Graph]) -> None:
         if self.features == "topology" and len(graphs) > 1:

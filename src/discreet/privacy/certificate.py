@@ -35,7 +35,8 @@ UNVERIFIED = "claimed by the paper, not verified"
 
 CAVEATS = (
     "Noise is drawn and added in floating point; attacks on exact floating-point arithmetic are out of scope.",
-    "Bad data (a broken promise on degrees, no training label) ends in an error; that there was one is not private.",
+    "Bad data (a broken promise on degrees, a feature outside the range that was given) ends in an error; that there "
+    "was one is not private.",
     "Accuracy figures measured on private data are research figures, outside this guarantee.",
     "Verification shows integrity (the files, events and epsilon belong together), not who issued them.",
 )
