@@ -88,7 +88,17 @@ def test_the_search_finds_the_worst_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["edge", "edge:directed", "neighbor:2,max_degree=3", "node:owned,max_degree=3", "node:promised", "local"]
+    "spec",
+    [
+        "edge",
+        "edge:directed",
+        "neighbor:2,max_degree=3",
+        "node:owned,max_degree=3",
+        "node:promised",
+        "local",
+        "local:features",
+        "local:labels",
+    ],
 )
 def test_pairs_made_by_hand_are_neighbours(spec: str) -> None:
     level = parse_level(spec)
@@ -99,6 +109,10 @@ def test_pairs_made_by_hand_are_neighbours(spec: str) -> None:
         changed = (one.adjacency != two.adjacency).nnz
         assert rows.sum() <= (0 if spec.startswith("edge") else 1)
         assert changed == {"edge": 2, "edge:directed": 1}.get(spec, changed)
+        assert (one.labels == two.labels).all() == (spec in ("edge", "edge:directed", "local:features"))
+        assert (np.asarray(one.features) == np.asarray(two.features)).all() == (
+            spec in ("edge", "edge:directed", "local:labels")
+        )
 
 
 def test_workers_draw_noise_of_their_own() -> None:

@@ -24,6 +24,7 @@ def test_replay_audit(name: str, spec: str, record_property: Callable[[str, obje
 
     report = replay_audit(make(name, spec), graphs, pairs=25)
     record_property("ratio", report.ratio)
+    assert report.pairs == 25
     assert report.passed, report.violations[:3]
 
 

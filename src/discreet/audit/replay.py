@@ -12,15 +12,17 @@ noise source and the statistical audit do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
 from discreet.audit.compare import differences, release_faults
-from discreet.errors import CertificateError, PlanViolationError, UnsupportedError
+from discreet.audit.refusals import OneSidedRefusalError, PastTheRefusalError, check_refusals, refusal
+from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.mechanisms import dpsgd, local_stages
 from discreet.mechanisms.curator import MECHANISMS, Curator
@@ -30,6 +32,7 @@ from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T")
 Adversary = Callable[[Array, np.random.Generator], Array]
 
 # Float32 sums of a few hundred unit rows carry rounding of this relative size.
@@ -128,17 +131,23 @@ class ReplayingCurator(RecordingCurator):
         return self._replay(stage, run, self._all_terms(stage, batch, value, query))
 
     def _replay(self, stage: Stage, run: int, value: Array) -> Array:
-        answer = self._recorded.records[len(self.records)].answer.copy()
+        answer = _next(self._recorded.records, self.records).answer.copy()
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(self._watched_state())))
         return answer
 
     def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
-        self.batches.append(self._recorded.batches[len(self.batches)])
+        self.batches.append(_next(self._recorded.batches, self.batches))
         return self.batches[-1]
 
     def _draw_key(self, name: str, run: int) -> bytes:
-        self.keys.append(self._recorded.keys[len(self.keys)])
+        self.keys.append(_next(self._recorded.keys, self.keys))
         return self.keys[-1]
+
+
+def _next(recorded: list[_T], replayed: list[_T]) -> _T:
+    if len(replayed) == len(recorded):
+        raise PastTheRefusalError
+    return recorded[len(replayed)]
 
 
 def batch_faults(stage: Stage, batch: npt.NDArray[np.int64]) -> list[str]:
@@ -181,28 +190,54 @@ def replay_pair(
 ) -> ReplayReport:
     """Audit one pair of neighbouring graphs and add what is found to the report.
 
-    ``extra`` is a further pair of neighbours, fitted beside them as one of ``extra_graphs``.
+    ``extra`` is a further pair of neighbours, fitted beside them as one of ``extra_graphs``. That the method refuses
+    one side is a violation; where it refuses both, its error is raised and the pair does not count.
     """
     report = ReplayReport() if report is None else report
+    try:
+        _replay_pair(estimator, graph, neighbor, extra, adversary, seed, report)
+    except OneSidedRefusalError as error:
+        report.violations.append(str(error))
     report.pairs += 1
+    return report
+
+
+def _replay_pair(
+    estimator: NodeClassifier,
+    graph: Graph,
+    neighbor: Graph,
+    extra: tuple[Graph, Graph] | None,
+    adversary: str,
+    seed: int,
+    report: ReplayReport,
+) -> None:
     level = _level_of(estimator)
     pairs = [(graph, neighbor)] if extra is None else [(graph, neighbor), extra]
     graphs, neighbors = ([level.view(pair[side]) for pair in pairs] for side in (0, 1))
     first, second = clone(estimator), clone(estimator)
-    plans = [one.plan(sides[0].public, [g.public for g in sides[1:]]) for one, sides in
-             ((first, graphs), (second, neighbors))]  # fmt: skip
-    if plans[0] != plans[1]:
+    plan = common_plan(estimator, graphs, neighbors)
+    if plan is None:
         report.violations.append("the two plans differ, so the plan depends on private data")
-        return report
+        return
     try:
-        recorder, player = replayed(first, second, graphs, neighbors, plans[0], adversary=adversary, seed=seed)
+        recorder, player = replayed(first, second, graphs, neighbors, plan, adversary=adversary, seed=seed)
     except (PlanViolationError, CertificateError) as error:
         report.violations.append(f"the fit left its plan: {error}")
-        return report
+        return
     report.violations.extend([*recorder.faults, *player.faults])
-    _compare_stages(plans[0], recorder.records, player.records, report)
+    _compare_stages(plan, recorder.records, player.records, report)
     report.violations.extend(release_faults(first, second, graphs, neighbors))
-    return report
+
+
+def common_plan(estimator: NodeClassifier, graphs: Sequence[Graph], neighbors: Sequence[Graph]) -> Plan | None:
+    """The plan of both sides, or None where theirs differ; refusals as in :func:`replayed`."""
+    plans: list[Plan] = []
+    refused = []
+    for sides in (graphs, neighbors):
+        public, *extra = [graph.public for graph in sides]
+        refused.append(refusal(lambda: plans.append(estimator.plan(public, extra))))  # noqa: B023  (called at once)
+    check_refusals(*refused)
+    return plans[0] if plans[0] == plans[1] else None
 
 
 def replayed(
@@ -215,12 +250,15 @@ def replayed(
     adversary: str = "own",
     seed: int = 0,
 ) -> tuple[RecordingCurator, ReplayingCurator]:
-    """Fit the first on the graphs and the second on their neighbours with the same answers; what both curators saw."""
+    """Fit the first on the graphs and the second on their neighbours with the same answers; what both curators saw.
+
+    Raises :class:`OneSidedRefusalError` where one is refused, and the method's own error where both are.
+    """
     rng = np.random.default_rng(seed)
     recorder = RecordingCurator(plan, NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
-    first._fit_with(graphs, recorder)
+    refused = refusal(lambda: first._fit_with(graphs, recorder))
     player = ReplayingCurator(plan, NoiseSource(insecure_seed=seed + 1), recorder)
-    second._fit_with(neighbors, player)
+    check_refusals(refused, refusal(lambda: second._fit_with(neighbors, player)))
     return recorder, player
 
 
@@ -232,7 +270,10 @@ def replay_audit(
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> ReplayReport:
-    """Audit many pairs: graphs from a sampler, neighbours from the level, outputs from every adversary."""
+    """Audit many pairs: graphs from a sampler, neighbours from the level, outputs from every adversary.
+
+    Pairs of which the method refuses both sides are left out.
+    """
     report = ReplayReport()
     rng = np.random.default_rng(seed)
     level = _level_of(estimator)
@@ -241,9 +282,12 @@ def replay_audit(
         pair = _draw_pair(level, graphs, rng)
         extra = _draw_extra(estimator, pair, graphs, rng) if number % _EXTRA_EVERY == _EXTRA_EVERY - 1 else None
         name = names[number % len(names)]
-        replay_pair(estimator, *pair, extra=extra, adversary=name, seed=number, report=report)
+        with suppress(GraphError):
+            replay_pair(estimator, *pair, extra=extra, adversary=name, seed=number, report=report)
         if progress is not None:
             progress("replay", number + 1, pairs)
+    if pairs and not report.pairs:
+        raise UnsupportedError(f"{estimator.method} refuses every small graph that the audit drew")
     return report
 
 

@@ -17,11 +17,11 @@ from sklearn.base import clone
 
 from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
-from discreet.audit.small_graphs import audited_graph, reads_entries
+from discreet.audit.small_graphs import graph_at
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, shaped_pairs, worst_pair
-from discreet.errors import GraphError, OutputExistsError, ParameterError
+from discreet.errors import GraphError, OutputExistsError, ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import OBJECTS
@@ -139,7 +139,13 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
     _replay_shapes(estimator, replay)
-    pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress)
+    try:
+        pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress, report=replay)
+    except UnsupportedError:
+        if replay.passed:
+            raise
+        delta = privacy.resolve_delta(NODES)  # refuted already, and there is no pair to fit
+        return AuditReport(_subject(subject, delta), replay, StatisticalReport(privacy.epsilon, delta, effort.alpha))
     plan = subject.planned.plan(pair.graph.public)
     found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
     options: dict[str, Any] = {"alpha": effort.alpha, "workers": effort.workers, "progress": progress, "report": found}
@@ -159,7 +165,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
 
 
 def _replay_shapes(estimator: NodeClassifier, report: ReplayReport) -> None:
-    """Pairs made by hand, where most of what one unit can do happens at once; a method may refuse some."""
+    """Pairs made by hand, where most of what one unit can do happens at once; a method may refuse some, both sides."""
     for number, pair in enumerate(shaped_pairs(estimator._checked_privacy().level)):
         with suppress(GraphError):
             replay_pair(estimator, *pair, seed=number, report=report)
@@ -173,7 +179,7 @@ def _wide(estimator: NodeClassifier) -> NodeClassifier:
 
 def _graph(rng: np.random.Generator, *, level: Level) -> Graph:
     """Graphs of three sizes, for every size is another plan, and some plans take seconds to calibrate."""
-    return audited_graph(rng, directed=reads_entries(level, rng), num_nodes=int(rng.choice((5, NODES, 12))))
+    return graph_at(level, rng, int(rng.choice((5, NODES, 12))))
 
 
 def _subject(subject: Subject, delta: float) -> dict[str, Any]:

@@ -51,6 +51,26 @@ def audited_graph(rng: np.random.Generator, *, directed: bool = False, num_nodes
     return graph.with_masks(graph.train_mask, rest[:cut], rest[cut:])
 
 
+def graph_at(level: Level, rng: np.random.Generator, num_nodes: int) -> Graph:
+    """A small graph of the kind that the level speaks of: entries one way where it reads those, promises kept."""
+    graph = audited_graph(rng, directed=reads_entries(level, rng), num_nodes=num_nodes)
+    edges = getattr(level, "edges", None)
+    bound = {"promised": getattr(level, "max_degree", None), "thinned": getattr(level, "d_max", None)}.get(edges or "")
+    return graph if bound is None else _within(graph, bound)
+
+
+def _within(graph: Graph, bound: int) -> Graph:
+    """The edges, one after the other, that leave every degree within the bound."""
+    degree = np.zeros(graph.num_nodes, dtype=np.int64)
+    kept = []
+    for source, target in zip(*graph.edges(), strict=True):
+        if (graph.directed or source < target) and max(degree[source], degree[target]) < bound:
+            degree[[source, target]] += 1
+            kept.append((source, target))
+    ends = np.array(kept, dtype=np.int64).reshape(-1, 2)
+    return graph.with_edges(ends[:, 0], ends[:, 1])
+
+
 def reads_entries(level: Level, rng: np.random.Generator) -> bool:
     """Whether edges of the next small graph stand one way each: always where a level needs it, half the time where
     it allows it.

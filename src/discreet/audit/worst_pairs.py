@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discreet.audit.replay import METRICS, RecordingCurator, replayed
-from discreet.audit.small_graphs import audited_graph, reads_entries
+from discreet.audit.refusals import OneSidedRefusalError
+from discreet.audit.replay import METRICS, RecordingCurator, ReplayReport, common_plan, replayed
+from discreet.audit.small_graphs import graph_at
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.mechanisms import dpsgd, topk
@@ -48,11 +49,12 @@ def worst_pair(
     tries: int = 60,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
+    report: ReplayReport | None = None,
 ) -> WorstPair:
     """The pair with the largest expected privacy loss among hand-made ones and ``tries`` random ones.
 
     Of pairs with at least half of that loss, those that reach most stages come first: a fault shows only in a stage
-    that moves.
+    that moves. A pair of which one side alone is refused cannot be scored: it is a violation, which goes to the report.
     """
     level = estimator._checked_privacy().level
     rng = np.random.default_rng(seed)
@@ -61,8 +63,12 @@ def worst_pair(
     scored: list[WorstPair] = []
     candidates = [*shaped_pairs(level), *_random_pairs(level, graphs, rng, tries)]
     for number, (graph, neighbor) in enumerate(candidates):
-        found = _scored(estimator, level.view(graph), level.view(neighbor))
-        scored.extend([] if found is None else [found])
+        try:
+            found = _scored(estimator, level.view(graph), level.view(neighbor))
+            scored.extend([] if found is None else [found])
+        except OneSidedRefusalError as error:
+            if report is not None:
+                report.violations.append(str(error))
         if progress is not None:
             progress("search for the worst pair", number + 1, len(candidates))
     if not scored:
@@ -72,7 +78,7 @@ def worst_pair(
 
 
 def _graph_of(level: Level, rng: np.random.Generator) -> Graph:
-    return audited_graph(rng, directed=reads_entries(level, rng), num_nodes=NODES)
+    return graph_at(level, rng, NODES)
 
 
 def _random_pairs(
@@ -84,10 +90,10 @@ def _random_pairs(
 
 
 def _scored(estimator: NodeClassifier, graph: Graph, neighbor: Graph) -> WorstPair | None:
-    """None where the method refuses the graph, or its plan moves, which is for the replay audit to say."""
+    """None where the method refuses both graphs, or its plan moves, which is for the replay audit to say."""
     try:
-        plan = estimator.plan(graph.public)
-        if plan != estimator.plan(neighbor.public):
+        plan = common_plan(estimator, [graph], [neighbor])
+        if plan is None:
             return None
         # where nodes are sampled, a pair shows what it can do only if the coin of its unit wins
         draws = range(_COINS if split_sampling(plan.event())[0] < 1 else 1)
@@ -172,6 +178,8 @@ def _hub_pairs(level: Level, leaves: int, one_way: bool) -> list[tuple[Graph, Gr
         return [(star, without_edges(null_record(star, 0), 0, both_ways=both_ways))]
     turned = star.with_features(set_row(star.features, 0, -np.asarray(star.features)[0]))
     turned = turned.with_labels(np.where(np.arange(star.num_nodes) == 0, 1, star.labels))
+    if isinstance(level, LocalLevel) and level.protects != "both":  # the rest is public, and stays
+        turned = turned.with_labels(star.labels) if level.protects == "features" else star.with_labels(turned.labels)
     if not isinstance(level, NodeLevel):
         return [(star, turned)]
     bare = without_edges(turned, 0, both_ways=both_ways)
