@@ -11,7 +11,7 @@ import pytest
 
 from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
-from discreet.errors import UncoveredReleaseError
+from discreet.errors import UncoveredReleaseError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
@@ -92,6 +92,8 @@ def test_extra_graphs_are_planned_and_charged() -> None:
     ]  # fmt: skip
     assert fitted.epsilon_spent_ <= 1.0
     assert fitted.predict(other).shape == (other.num_nodes,)
+    with pytest.raises(UnsupportedError, match=r"told apart by .* features"):
+        model(epochs=1).fit(graph, extra_graphs=[graph])
 
 
 @pytest.mark.parametrize("receivers", ["unlabelled", "all"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
 from discreet.audit.small_graphs import small_graph
@@ -222,7 +223,7 @@ def test_extra_graphs_are_charged_and_told_apart() -> None:
     fitted = model("node", 8.0, steps=2).fit(graph, extra_graphs=[other])
     assert fitted.plan_.stage("extra graph 1 evidence").shape == (150, other.num_classes)
     assert fitted.predict(other, audience="owner").shape == (150,)
-    with pytest.raises(UnsupportedError, match="told apart"):
+    with pytest.raises(UnsupportedError, match=r"told apart by .* node ids"):
         model("node", 8.0, steps=2).fit(graph, extra_graphs=[graph])
 
 
@@ -249,6 +250,9 @@ def test_a_plan_that_reads_no_edge_says_so(spec: str) -> None:
     plan = alone(spec).plan(PublicFacts(1000, 20, 5, 700, True, 100))
     assert [stage.name for stage in plan.stages] == [NODE_MODEL]
     assert "no edge is read" in str(plan)
+    asked = model(spec, 16.0, split=(1.0, 0.0)).plan(PublicFacts(1000, 20, 5, 700, True, 100))
+    assert [stage.name for stage in asked.stages] == [NODE_MODEL]
+    assert "no edge is read, because split says so" in str(asked)
     forced = alone(spec, split=(1.0, 1.0)).plan(PublicFacts(1000, 20, 5, 700, True, 100))
     assert {"links between classes", "evidence", WEIGHTS} <= {stage.name for stage in forced.stages}
 
@@ -280,10 +284,14 @@ def test_audits_see_the_stages_of_the_release_on_graphs_of_a_few_nodes(tmp_path:
     graph = split(csbm(num_nodes=1000, average_degree=20), "75/10/15", 0)
     model("node", 16.0, steps=2).fit(graph).save(str(tmp_path / "reads"))
     alone(steps=2).fit(graph).save(str(tmp_path / "alone"))
+    wide = split(csbm(num_nodes=300), "75/10/15", 0).with_features(sp.eye_array(300, 15_000, format="csr"))
+    model("node", 16.0, steps=2).fit(wide).save(str(tmp_path / "too wide"))
     small = with_validation(np.random.default_rng(0)).as_directed().public
     names = [stage.name for stage in release_subject(tmp_path / "reads").planned.plan(small).stages]
     assert names == [NODE_MODEL, "links between classes", "evidence", WEIGHTS]
-    assert [stage.name for stage in release_subject(tmp_path / "alone").planned.plan(small).stages] == [NODE_MODEL]
+    assert len(model("node", 16.0).plan(small).stages) > 1  # which has few features: there, edges would pay
+    for name in ("alone", "too wide"):
+        assert [stage.name for stage in release_subject(tmp_path / name).planned.plan(small).stages] == [NODE_MODEL]
     assert "evidence" in {stage.name for stage in method_subject(model("node", 0.1)).planned.plan(small).stages}
 
 

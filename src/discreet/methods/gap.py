@@ -198,12 +198,7 @@ class GAP(TrainedClassifier):
         return encoder, classifier, head
 
     def _distinct_keys(self, graphs: Sequence[Graph]) -> list[bytes]:
-        keys = [self._key(graph) for graph in graphs]
-        if len(set(keys)) < len(keys):
-            raise UnsupportedError(
-                "two of the graphs cannot be told apart by what is public of them: give them node ids that differ"
-            )
-        return keys
+        return gap_private.all_distinct([self._key(graph) for graph in graphs], private=self._is_private())
 
     def _key(self, graph: Graph) -> bytes:
         return gap_private.public_key(graph) if self._is_private() else graph_key(graph)

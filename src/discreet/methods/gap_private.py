@@ -215,6 +215,14 @@ def public_key(graph: Graph) -> bytes:
     return found.digest()
 
 
+def all_distinct(keys: list[bytes], *, private: bool) -> list[bytes]:
+    """The keys of the graphs of a fit; an error where two are the same: a prediction could not say which it means."""
+    if len(set(keys)) < len(keys):
+        how = "give them node ids that differ" if private else "the features of both are the same, so leave one out"
+        raise UnsupportedError(f"two of the graphs cannot be told apart by what is public of them: {how}")
+    return keys
+
+
 def is_private(level: Level) -> bool:
     """Whether features and labels are protected at this level."""
     return isinstance(level, NodeLevel | NeighborLevel)

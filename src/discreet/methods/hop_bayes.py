@@ -18,7 +18,6 @@ from pydantic import Field
 from scipy.special import softmax
 from torch import nn
 
-from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph, PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes_budget as budget
@@ -28,7 +27,7 @@ from discreet.methods.base import Arrays
 from discreet.methods.evidence_stages import LINKS, evidence_name, gaussian_stage
 from discreet.methods.feature_map import FeatureMap, are_few, best_temperature, has_validation
 from discreet.methods.gap import graph_key
-from discreet.methods.gap_private import is_private, public_key
+from discreet.methods.gap_private import all_distinct, is_private, public_key
 from discreet.methods.link_model import LinkModel
 from discreet.methods.networks import MLP, module_state, restore_module, widths_of
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
@@ -78,8 +77,8 @@ class HopBayes(TrainedClassifier):
         learning rate (None: 0.05 for a linear map, 0.02 for a network), and the norm to which gradients are clipped.
         (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
     split
-        At those levels, how the squared privacy loss is divided between node model and evidence; None: by public
-        facts, which may leave nothing for evidence. (The table and the weights of the combiner take 2 % each.)
+        At those levels, how the squared privacy loss is divided between node model and evidence, 0 for no evidence (no
+        edge is then read); None: by public facts. (The table and the weights of the combiner take 2 % each.)
     linear
         At those levels, whether the node model is one linear map; None: by public facts, where noise on the parameters
         of hidden layers would outweigh what labels teach them.
@@ -108,7 +107,7 @@ class HopBayes(TrainedClassifier):
     steps: Annotated[int, Field(ge=1)] = 100
     step_size: Annotated[float, Field(gt=0)] | None = None
     clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
-    split: tuple[Share, Share] | None = None
+    split: tuple[Share, Annotated[float, Field(ge=0)]] | None = None
     linear: bool | None = None
 
     @property
@@ -206,12 +205,7 @@ class HopBayes(TrainedClassifier):
         """What tells the measured graphs apart; none where prediction reads edges, or nothing reads any."""
         if self.predictions == "own" or not self._measures(graphs[0].public):
             return []
-        keys = [self._key(graph) for graph in graphs]
-        if len(set(keys)) < len(keys):
-            raise UnsupportedError(
-                "two of the graphs cannot be told apart by what is public of them: give them node ids that differ"
-            )
-        return keys
+        return all_distinct([self._key(graph) for graph in graphs], private=self._is_private())
 
     def _measures(self, facts: PublicFacts) -> bool:
         """Whether what neighbours tell is measured at all; public."""

@@ -60,8 +60,10 @@ def step_size(model: HopBayes, facts: PublicFacts) -> float:
 
 
 def reads_edges(model: HopBayes, facts: PublicFacts, level: BoundedLevel) -> bool:
-    """Whether evidence can be expected to be worth its price, or was asked for."""
-    return model.split is not None or _evidence_share(model, facts, level) >= LEAST_SHARE
+    """Whether evidence can be expected to be worth its price; or what was asked for."""
+    if model.split is not None:
+        return model.split[1] > 0
+    return _evidence_share(model, facts, level) >= LEAST_SHARE
 
 
 def shares(model: HopBayes, facts: PublicFacts, level: BoundedLevel) -> dict[str, float]:
@@ -113,6 +115,8 @@ def _stated_degree(level: BoundedLevel) -> float:
 def notes(model: HopBayes, facts: PublicFacts, level: BoundedLevel) -> tuple[str, ...]:
     """How the budget is divided, what the node model is, and who gets evidence."""
     kind = "one linear map" if is_linear(model, facts) else f"a network of {model.layers} layers"
+    if model.split is not None and not reads_edges(model, facts, level):
+        return (f"no edge is read, because split says so; the node model is {kind}",)
     if not reads_edges(model, facts, level):
         return (
             "no edge is read: by public facts (budget, degree bound, training ids) what neighbours tell would not be "
@@ -138,7 +142,7 @@ def pinned(model: HopBayes, level: BoundedLevel) -> dict[str, object]:
     if not hasattr(model, "plan_"):
         return {} if model.split else {"split": (1.0, 1.0)}
     found: dict[str, object] = {"linear": is_linear(model, model.public_)}
-    if model.split is None and reads_edges(model, model.public_, level):
+    if model.split is None:
         share = shares(model, model.public_, level)
-        found["split"] = share[NODE_MODEL], share[EVIDENCE]
+        found["split"] = share[NODE_MODEL], share.get(EVIDENCE, 0.0)
     return found

@@ -2,7 +2,7 @@
 
 Four stages, all Gaussian, one calibration: the node model by noisy steps, the table of links between labels, the
 evidence of every receiver, and two weights that combine what the node model and the evidence say, by noisy steps.
-What each costs adds up in squares; ``private_budget.shares`` divides that sum by public facts, and leaves the graph
+What each costs adds up in squares; ``hop_bayes_budget.shares`` divides that sum by public facts, and leaves the graph
 alone where noise would drown what neighbours tell: the node model is then all there is.
 """
 
