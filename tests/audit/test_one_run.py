@@ -10,6 +10,7 @@ import pytest
 from discreet.audit.one_run import audit_one_run, guess, judge, one_run_lower_bound, one_run_p_value
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.mechanisms import dpsgd
+from discreet.methods.base import NodeClassifier
 from discreet.privacy.budget import Privacy
 from discreet.privacy.gaussian import gaussian_mu
 from discreet.privacy.level_specs import parse_level
@@ -37,18 +38,26 @@ def test_guesses_are_the_extremes() -> None:
     assert guess(np.array([3.0, 1.0, 2.0, 5.0, 4.0]), 2).tolist() == [0, -1, 0, 1, 0]
 
 
-@pytest.mark.chance
-def test_randomised_response_valid_and_near() -> None:
-    """5000 coins told by randomised response: in 40 audits at 5 % no more than a few above ε, and all near."""
-    rng, epsilon, wrong = np.random.default_rng(), 2.0, 0
+def told_by_randomised_response(epsilon: float, audits: int) -> list[float]:
+    """What audits at 5 % find, each from 5000 coins that randomised response told."""
+    rng, found = np.random.default_rng(), []
     keep = 1 / (1 + math.exp(-epsilon))
-    for _ in range(40):
+    for _ in range(audits):
         present = rng.random(5000) < 0.5
         told = np.where(rng.random(5000) < keep, present, ~present)
-        found = judge(told + 1e-6 * rng.random(5000), present, 0.0, 0.05)
-        wrong += found.epsilon > epsilon
-        assert found.epsilon > 0.75 * epsilon
-    assert wrong <= 10  # Bin(40, 0.05) exceeds this with probability 1e-6
+        found.append(judge(told + 1e-6 * rng.random(5000), present, 0.0, 0.05).epsilon)
+    return found
+
+
+def test_randomised_response_valid() -> None:
+    """In 40 audits no more than a few above ε."""
+    wrong = sum(found > 2.0 for found in told_by_randomised_response(2.0, 40))
+    assert wrong <= 11  # Bin(40, 0.05) exceeds this with a probability below 1e-6
+
+
+@pytest.mark.chance
+def test_randomised_response_near() -> None:
+    assert min(told_by_randomised_response(2.0, 20)) > 0.75 * 2.0
 
 
 def test_gaussian_valid_and_not_trivial() -> None:
@@ -64,18 +73,23 @@ def test_no_leak_gives_nothing() -> None:
     assert one_run_lower_bound(100, 20, 10, 0.0, 0.01) == 0
 
 
-@pytest.mark.chance
-@pytest.mark.parametrize("name", ["dp-mlp", "dp-gnn"])
-def test_methods_with_canaries(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below ε as built; far above it with hardly any noise."""
+def with_canaries(name: str) -> NodeClassifier:
     privacy = Privacy(parse_level("node:owned,max_degree=1"), 0.2, 1e-6)
     settings = {"batch_size": None, "steps": 5, "hidden": 16, "insecure_noise_seed": None, "privacy": privacy}
-    estimator = make(name, "node:owned,max_degree=1").set_params(**settings)
-    found = audit_one_run(estimator, canaries=150, others=20)
-    assert found.epsilon <= 0.2
+    return make(name, "node:owned,max_degree=1").set_params(**settings)
+
+
+@pytest.mark.parametrize("name", ["dp-mlp", "dp-gnn"])
+def test_methods_with_canaries_stay_below_epsilon(name: str) -> None:
+    assert audit_one_run(with_canaries(name), canaries=150, others=20, alpha=1e-6).epsilon <= 0.2
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("name", ["dp-mlp", "dp-gnn"])
+def test_methods_with_hardly_any_noise_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = dpsgd.release
     monkeypatch.setattr(dpsgd, "release", lambda value, stage, drawn: real(value, stage, drawn / 1000))
-    assert audit_one_run(estimator, canaries=400, others=20).epsilon > 0.2
+    assert audit_one_run(with_canaries(name), canaries=400, others=20).epsilon > 0.2
 
 
 def test_needs_nodes_that_can_be_null() -> None:

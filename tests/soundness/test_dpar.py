@@ -14,7 +14,7 @@ import discreet.methods.dpar as dpar_module
 import discreet.methods.dpar_rows as rows_module
 from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import reads_entries, small_graph
-from discreet.audit.statistical import audit_curator, audit_pipeline
+from discreet.audit.statistical import ALPHA, audit_curator, audit_pipeline
 from discreet.audit.worst_pairs import WorstPair, shaped_pairs, worst_pair
 from discreet.graph.graph import Graph
 from discreet.methods.dpar import DPAR
@@ -292,10 +292,12 @@ def test_the_curator_alone_proves_it_wrong_too(mechanism):
     assert not found.passed
 
 
-@pytest.mark.chance
-@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
-def test_the_rigorous_selection_stays_below_its_epsilon_and_comes_near(mechanism, record_property):
-    """On worst scores: every candidate moves all the way."""
+FALSE_ALARM = 1e-6
+"""The chance that a bound that holds is called broken: noise is fresh, and the suite runs often."""
+
+
+def audited_selection(mechanism, alpha):
+    """The rigorous selection at ε = 3 on worst scores: every candidate moves all the way."""
     model = DPAR(
         Privacy(NodeLevel(), 3.0, 1e-2),
         mechanism=mechanism,
@@ -305,11 +307,21 @@ def test_the_rigorous_selection_stays_below_its_epsilon_and_comes_near(mechanism
         steps=1,
         hidden=2,
     )
-    found = audit_curator(model.plan(star(True, leaves=5).public), runs=1500)
-    record_property("epsilon at least", found.curator.epsilon)
+    return audit_curator(model.plan(star(True, leaves=5).public), runs=1500, alpha=alpha)
+
+
+@pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
+def test_the_rigorous_selection_stays_below_its_epsilon(mechanism):
+    found = audited_selection(mechanism, FALSE_ALARM)
     assert found.passed, found.violations
-    if mechanism != "gm":  # which shows one noisy entry of many
-        assert found.curator.epsilon > 0.25 * 3.0
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("mechanism", ["em0", "em1"])  # gm shows one noisy entry of many
+def test_the_rigorous_selection_comes_near_its_epsilon(mechanism, record_property):
+    found = audited_selection(mechanism, ALPHA)
+    record_property("epsilon at least", found.curator.epsilon)
+    assert found.curator.epsilon > 0.25 * 3.0
 
 
 def test_half_of_the_gumbel_noise_is_caught(monkeypatch):
