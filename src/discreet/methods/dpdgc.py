@@ -48,7 +48,7 @@ Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 DEFAULT_EMBEDDING: dict[str, Embedding] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 DEFAULT_WIDTH = 16
-PLAIN_WIDTH = 64
+PLAIN_WIDTH = 128
 WIDE = 256
 """Width where it does no harm: rows are reduced to few directions before anything is trained on them."""
 DEFAULT_SPLIT = (0.3, 0.3, 0.7)
@@ -66,7 +66,7 @@ class DPDGC(TrainedClassifier):
         gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
         ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.
     width
-        Width of Z. None: 16, 64 without privacy, 256 for ``random`` at ``neighbor`` and ``node``. With ``step`` it
+        Width of Z. None: 16, 128 without privacy, 256 for ``random`` at ``neighbor`` and ``node``. With ``step`` it
         is the number of classes.
     row_norm
         c, the norm of W's rows. Noise is scaled with it, so it changes nothing: it is there because the paper has it.
