@@ -65,7 +65,8 @@ def _cut(rows: FloatArray, norm: float) -> FloatArray:
     """
     finite = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
     bound = norm * (1 - _ROUNDING)
-    lengths = np.linalg.norm(finite, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # a row too long to measure is cut to nothing
+        lengths = np.linalg.norm(finite, axis=1, keepdims=True)
     return np.asarray(finite * (bound / np.maximum(lengths, bound if bound > 0 else 1.0)))
 
 
