@@ -99,6 +99,14 @@ def test_bold_only_where_intervals_lie_apart() -> None:
     assert ours[2].text.endswith("[80]")
 
 
+def test_a_printed_score_does_not_stand_beside_seconds() -> None:
+    entries, rows = made(APART)
+    table = tables_of(suite(TEXT))[0].model_copy(update={"metric": "seconds"})
+    layout = lay_out(table, entries, rows)
+    assert not any("[" in cell.text for line in layout.rows for cell in line)
+    assert not any("paper" in note for note in layout.notes)
+
+
 def test_methods_of_another_coverage_are_not_compared() -> None:
     entries, rows = made(APART)
     for found in rows.values():

@@ -149,7 +149,7 @@ def _column_head(keys: Sequence[str], column: Key) -> str:
 
 
 def _cell_text(cell: Cell, placed: Mapping[tuple[Key, Key], Cell], table: Table, column: Key) -> Text:
-    paper = "" if cell.paper is None else f"[{cell.paper:g}]"
+    paper = f"[{cell.paper:g}]" if _has_paper(cell, table) else ""
     if not cell.values:
         return Text(paper or ("failed" if cell.reasons else ""))
     digits = 1 if table.metric in SCORES else 2
@@ -161,6 +161,11 @@ def _cell_text(cell: Cell, placed: Mapping[tuple[Key, Key], Cell], table: Table,
     ]
     best = table.best and bool(rivals) and all(_beats(cell, other, table.metric) for other in rivals)
     return Text(f"{text} {paper}".rstrip(), best)
+
+
+def _has_paper(cell: Cell, table: Table) -> bool:
+    """Printed figures are scores: they have no place beside seconds or memory."""
+    return cell.paper is not None and table.metric in SCORES
 
 
 def _compared(cell: Cell, other: Cell) -> bool:
@@ -182,7 +187,7 @@ def _notes(table: Table, found: Sequence[Cell]) -> list[str]:
     seeds = "–".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]])) if counts else "no"
     what = f"{table.mask} {table.metric}, per cent" if table.metric in SCORES else table.metric.replace("_", " ")
     notes = [f"{what}: mean ± half of the 95 % interval over seeds ({seeds})"]
-    if any(cell.paper is not None for cell in found):
+    if any(_has_paper(cell, table) for cell in found):
         notes.append("in brackets: the paper")
     reasons: dict[str, int] = {}
     for cell in found:
