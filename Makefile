@@ -1,28 +1,45 @@
-# Every target does its own set-up: a fresh machine needs Python 3.11, make and gcc.
-PYTHON ?= python3.11
+# Every target does its own set-up: a fresh machine needs Python 3.11, 3.12 or 3.13, make and gcc.
+PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 OUT    ?= runs/demo
 # Two test workers with one thread each beat one worker with two.
 WORKERS ?= 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+# Each contract at one basis per level, and the replay audit, which takes longest, where it is quickest.
+CHEAP  := not (promised or thinned or directed or replace or replay: or the_only_label_may_go) or (replay: and (edge] or local]))
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo check test slow lint bench clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	command -v $(PYTHON) >/dev/null || { echo "python3.11 is needed: set PYTHON=/path/to/python"; exit 1; }
+	@test -x $(BIN)/python \
+	  || $(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	  || { echo "Discreet needs Python 3.11, 3.12 or 3.13: name one with PYTHON=, for example make setup PYTHON=python3.12"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) torch
+	$(PIP) -e '.[dev]'
 	touch $@
 
 demo: setup
 	$(BIN)/python examples/demo.py --out $(OUT)
 
+# Before every commit, about a minute: lint, types, imports, documents, and each contract where it is cheap.
+check: lint
+	$(PYTEST) --maxfail=3 tests/contracts tests/test_imports.py tests/test_docs.py -m "not slow" -k "$(CHEAP)"
+
+# Before every merge: everything that is not marked slow.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	$(PYTEST) -m "not slow"
+
+# Once a week: what is marked slow, and the brute force of every query with more and larger graphs.
+# pytest ends with 5 where nothing is marked.
+slow: setup
+	DISCREET_EFFORT=high $(PYTEST) tests/contracts/test_queries.py
+	$(PYTEST) -m slow || test $$? -eq 5
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks examples

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from discreet import DPAR, NodeLevel, Privacy, split
 from discreet.graph.datasets import resolve
 from discreet.mechanisms.curator import MECHANISMS
-from discreet.methods.dpar import STRUCTURE
-from discreet.methods.dpar_rows import draw_subset, keep_range
+from discreet.mechanisms.topk import picks_of
+from discreet.methods.dpar.estimator import STRUCTURE
+from discreet.queries.sampled_nodes import SAMPLE
 
 
 def top_of(row: np.ndarray, top_k: int) -> set[int]:
@@ -30,21 +31,20 @@ def top_of(row: np.ndarray, top_k: int) -> set[int]:
 def share_picked(model: DPAR, graph, trials: int, seed: int) -> tuple[float, float]:
     """The share of the true entries that are picked in ``trials`` rows, and what chance gives."""
     stage = model.plan(graph.public).stage(STRUCTURE)
-    model._prepare()
+    query = picks_of(stage)
     rows, size = stage.shape
-    exact = DPAR(model.privacy, rho=model.rho, entry_clip=1.0, norm_clip=1.0, mechanism=model.mechanism)
-    exact.accounting = model.accounting
+    positions = size if query.own_entry else size + 1
+    unclipped = replace(query, clip=1.0)
     hits = wanted = 0
     for trial in range(-(-trials // rows)):
         rng = np.random.default_rng([seed, trial])
-        if model.accounting == "as-published":
-            nodes = draw_subset(graph, rng.bytes(16), size, rows, rng)
-        else:
-            nodes = keep_range(graph, b"", 1.0, rows, rng)
-        true = sp.csr_array(exact._scores(graph, nodes, NodeLevel())).toarray()
-        if model.accounting == "as-published":
-            true[np.arange(rows), nodes.sources] = 0  # finding oneself is no structure
-        answer = MECHANISMS[stage.mechanism](model._scores(graph, nodes, NodeLevel()), stage, rng)
+        _, private = model.privacy.level.split(graph)
+        private.entrust(SAMPLE, rng.bytes(16))
+        sources = np.sort(rng.permutation(positions)[:rows])
+        true = unclipped.answer(private, sources=sources).toarray()
+        if query.own_entry:
+            true[np.arange(rows), sources] = 0  # finding oneself is no structure
+        answer = MECHANISMS[stage.mechanism](query.answer(private, sources=sources), stage, rng)
         for row, picks in zip(true, answer[..., 0].astype(int), strict=True):
             top = top_of(row, model.top_k)
             hits += len(top & set(picks.tolist()))

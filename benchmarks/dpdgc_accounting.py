@@ -61,8 +61,9 @@ def accuracy(graph: Graph, seed: int, embedding: str, epsilon: float, first: flo
     cut = discreet.split(graph, "75/10/15", seed)
     privacy = discreet.Privacy(discreet.EdgeLevel(), epsilon)
     model = discreet.DPDGC(privacy, embedding=embedding, random_state=seed)  # type: ignore[arg-type]
-    plan = with_noise(model.plan(cut.public), first, rows)
-    model._fit_with([cut], Curator(plan, NoiseSource()))
+    public, private = privacy.level.split(cut)
+    plan = with_noise(model.plan(public.facts), first, rows)
+    model._fit_with([public], Curator(plan, NoiseSource(), [private]))
     return 100 * model.score(cut), plan
 
 

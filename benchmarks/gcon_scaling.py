@@ -2,7 +2,7 @@
 
     python benchmarks/gcon_scaling.py [--json] [--data pubmed]
 
-Random graphs of 10⁴ to 10⁶ undirected edges, ten edges a node, 64 columns. For each: the least of three timings of
+Random graphs of 10⁴ to 10⁶ undirected edges, ten edges per node, 64 columns. For each: the least of three timings of
 R_∞X, the same for as many plain CSR products, and one whole fit of gcon and gcon-ssp. ``growth`` is the time at 10⁶
 edges over that at 10⁴, divided by 100: 1 is linear.
 """
@@ -20,8 +20,9 @@ import numpy as np
 from discreet.graph.datasets import load
 from discreet.graph.graph import Graph
 from discreet.graph.splits import split
-from discreet.methods.registry import find_method
+from discreet.methods.registry import find_method, load_method
 from discreet.ops import restart
+from discreet.ops.rows import unit_rows
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 
@@ -60,7 +61,7 @@ def peak_mb() -> float:
 def measure(edges: int) -> dict[str, float]:
     graph = random_graph(edges)
     walk = restart.transition(graph)
-    rows = restart.unit_rows(np.asarray(graph.features, dtype=np.float64))
+    rows = unit_rows(np.asarray(graph.features, dtype=np.float64))
     hops = restart.iterations_for(ALPHA)
 
     def products() -> None:
@@ -74,7 +75,7 @@ def measure(edges: int) -> dict[str, float]:
         "products_s": least(products),
     }
     for method in ("gcon", "gcon-ssp"):
-        estimator = find_method(method).load()(Privacy(EdgeLevel(), 1.0))
+        estimator = load_method(find_method(method))(Privacy(EdgeLevel(), 1.0))
         started = time.perf_counter()
         estimator.fit(graph)
         found[f"{method}_fit_s"] = time.perf_counter() - started
@@ -82,11 +83,11 @@ def measure(edges: int) -> dict[str, float]:
 
 
 def real(data: str) -> list[dict[str, object]]:
-    rows = []
+    rows: list[dict[str, object]] = []
     for method in ("gcon", "gcon-ssp"):
         started = time.perf_counter()
         graph = split(load(data), "20/500/1000", 0)
-        estimator = find_method(method).load()(Privacy(EdgeLevel(), 1.0)).fit(graph)
+        estimator = load_method(find_method(method))(Privacy(EdgeLevel(), 1.0)).fit(graph)
         score = estimator.score(graph)
         taken = time.perf_counter() - started
         rows.append({"data": data, "method": method, "load_fit_score_s": taken, "test": score, "peak_mb": peak_mb()})

@@ -14,6 +14,7 @@ import torch
 
 import discreet
 from discreet.graph.graph import Graph
+from discreet.methods.registry import find_method, load_method
 
 # Title, level, hop-bayes's parameters, the node model as a method of its own, and that one's parameters.
 CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
@@ -25,7 +26,7 @@ CASES: list[tuple[str, str, dict[str, Any], str, dict[str, Any]]] = [
 
 def seconds(graph: Graph, method: str, level: str, parameters: dict[str, Any]) -> float:
     """One fit, calibration included (it is cached after the first)."""
-    estimator = discreet.find_method(method).load()(discreet.Privacy(discreet.parse_level(level), 4.0))
+    estimator = load_method(find_method(method))(discreet.Privacy(discreet.parse_level(level), 4.0))
     estimator.set_params(**parameters)
     started = time.process_time()
     estimator.fit(graph)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from discreet.graph.synthetic import csbm
-from discreet.ops.propagation import hop_matrix
+from discreet.ops.sparse import hop_matrix
 
 CASES = [(2_000, 4, 16), (20_000, 10, 16), (20_000, 50, 64), (100_000, 20, 64)]
 

@@ -18,7 +18,7 @@ from discreet.graph.datasets import load
 from discreet.graph.splits import split
 from discreet.methods.recommend import recommend
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import parse_level
 
 CLOSE = 0.5
 Cell = tuple[str, str, float]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import discreet
 from discreet.errors import DiscreetError
-from discreet.methods.training import Progress
+from discreet.training.descent import Progress
 
 
 def progress_bar() -> Progress:

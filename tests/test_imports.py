@@ -12,45 +12,80 @@ import pytest
 import discreet
 
 PACKAGE = Path(discreet.__file__).parent
-# What a module of each folder may import of ours; anything may import errors.
-ALLOWED = {
-    "errors": set(),
-    "graph": {"graph"},
-    "privacy": {"privacy"},
-    "mechanisms": {"mechanisms", "privacy"},
-    "ops": {"ops", "graph", "privacy"},
-    "methods": {"methods", "ops", "mechanisms", "privacy", "graph"},
-    "audit": {"audit", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
-    "local": {"mechanisms"},
-    "bench": {"bench", "methods", "ops", "mechanisms", "privacy", "graph", "command_output"},
-    "tuning": {"tuning", "methods", "mechanisms", "privacy", "graph", "command_output"},
-    "doctor": {"graph", "privacy"},
-    "command_output": {"methods", "graph"},
-    "cli": {"audit", "bench", "tuning", "methods", "graph", "privacy", "doctor", "command_output"},
+# Imports point one way: a part may import itself and what stands before it.
+ORDER = ("errors", "arrays", "files", "graph", "privacy", "ops", "queries", "mechanisms", "training", "methods")
+AFTER_METHODS = {
+    "release": set(),
+    "tuning": set(),
+    "audit": {"release"},
+    "bench": {"audit", "tuning", "release"},
+    "testing": {"audit", "release"},
+    "local": set(),
+    "cli": {"release", "tuning", "audit", "bench"},
 }
 
 
-def imports_of(path: Path) -> set[str]:
-    """Top-level parts of our package that a file imports, wherever in the file."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        for name in names:
-            if name.startswith("discreet."):
-                found.add(name.split(".")[1])
-            elif name == "discreet" and isinstance(node, ast.ImportFrom):
-                found |= {alias.name for alias in node.names}
+def allowed(part: str) -> set[str]:
+    """What a part may import."""
+    if part in ORDER:
+        return set(ORDER[: ORDER.index(part) + 1])
+    return {*ORDER, part, *AFTER_METHODS[part]}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = ("discreet", *path.relative_to(PACKAGE).with_suffix("").parts)
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
-    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if part == "__init__":
+MODULES = modules()
+
+
+def imports_of(name: str) -> set[str]:
+    """The modules of ours that a module imports, wherever in the file: in functions and for type checking too."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "discreet":
+            within = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= within & MODULES.keys() or {str(node.module)}
+    return found - {name}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_one_way(name: str) -> None:
+    if name == "discreet":
         return
-    assert part in ALLOWED, f"say in this test what {part} may import"
-    assert imports_of(path) - {"errors"} <= ALLOWED[part]
+    part = name.split(".")[1]
+    assert part in ORDER or part in AFTER_METHODS, f"say in this test what {part} may import"
+    assert {found.partition(".")[2].split(".")[0] for found in imports_of(name)} <= allowed(part)
+
+
+def test_no_import_cycle() -> None:
+    """Lazy imports and those for type checking count."""
+    left = {name: imports_of(name) & MODULES.keys() for name in MODULES}
+    while ready := [name for name, needed in left.items() if not needed]:
+        for name in ready:
+            del left[name]
+        for needed in left.values():
+            needed.difference_update(ready)
+    assert not left, f"these import one another: {sorted(left)}"
+
+
+def test_type_checkers_see_the_public_names() -> None:
+    """The stub beside ``__init__`` names each public name once, from the module that defines it."""
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    seen = {
+        alias.asname: (node.module or "").removeprefix("discreet.")
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == {**discreet._NAMES, **dict.fromkeys(discreet._MODULES, "discreet")}
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").rglob("*.py")), ids=lambda p: p.name)

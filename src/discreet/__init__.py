@@ -7,7 +7,8 @@
     print(model.plan(graph.public))
     model.fit(graph).save("release")
 
-Names are imported when first used: ``import discreet`` itself imports neither torch nor numpy.
+Names are imported when first used: ``import discreet`` itself imports neither torch nor numpy. ``__init__.pyi`` beside
+this file tells type checkers what they are.
 """
 
 from __future__ import annotations
@@ -16,45 +17,51 @@ import importlib
 from typing import Any
 
 _NAMES = {
-    "Compute": "discreet.methods.compute",
-    "Curator": "discreet.mechanisms.curator",
-    "DPAR": "discreet.methods.dpar",
-    "DPDGC": "discreet.methods.dpdgc",
-    "DPGNN": "discreet.methods.dp_gnn",
-    "DPMLPClassifier": "discreet.methods.dp_mlp",
-    "EdgeLevel": "discreet.privacy.levels",
-    "GAP": "discreet.methods.gap",
-    "GCN": "discreet.methods.gcn",
-    "GCON": "discreet.methods.gcon",
-    "GCONSSP": "discreet.methods.gcon_ssp",
-    "Graph": "discreet.graph",
-    "HopBayes": "discreet.methods.hop_bayes",
-    "LPGNN": "discreet.methods.lpgnn",
-    "LocalLevel": "discreet.privacy.levels",
-    "MLPClassifier": "discreet.methods.mlp",
-    "NeighborLevel": "discreet.privacy.levels",
-    "NoPrivacy": "discreet.privacy.levels",
-    "NodeClassifier": "discreet.methods.base",
-    "NodeLevel": "discreet.privacy.levels",
-    "Plan": "discreet.privacy.plan",
-    "Privacy": "discreet.privacy.budget",
-    "SAGE": "discreet.methods.sage",
-    "SimGAT": "discreet.methods.simgat",
-    "Stage": "discreet.privacy.plan",
-    "csbm": "discreet.graph",
-    "find_method": "discreet.methods.registry",
-    "load": "discreet.graph",
-    "load_release": "discreet.methods.release",
-    "methods": "discreet.methods.registry",
-    "parse_level": "discreet.privacy.level_specs",
-    "read_graph": "discreet.graph",
-    "recommend": "discreet.methods.recommend",
-    "replay_audit": "discreet.audit.replay",
-    "split": "discreet.graph",
-    "tune": "discreet.tuning.tuner",
-    "verify": "discreet.privacy.certificate",
+    "Compute": "methods.parameters",
+    "Curator": "mechanisms.curator",
+    "DPAR": "methods.dpar.estimator",
+    "DPDGC": "methods.dpdgc.estimator",
+    "DPGNN": "methods.dp_gnn.estimator",
+    "DPMLPClassifier": "methods.baselines.dp_mlp",
+    "EdgeLevel": "privacy.levels",
+    "GAP": "methods.gap.estimator",
+    "GCN": "methods.baselines.convolution",
+    "GCON": "methods.gcon.objective",
+    "GCONSSP": "methods.gcon.moments",
+    "Graph": "graph.graph",
+    "HopBayes": "methods.hop_bayes.estimator",
+    "LPGNN": "methods.lpgnn.estimator",
+    "LocalLevel": "privacy.levels",
+    "MLPClassifier": "methods.baselines.mlp",
+    "NeighborLevel": "privacy.levels",
+    "NoPrivacy": "privacy.levels",
+    "NodeClassifier": "methods.base",
+    "NodeLevel": "privacy.levels",
+    "Plan": "privacy.plan",
+    "Privacy": "privacy.budget",
+    "Query": "privacy.query",
+    "SAGE": "methods.baselines.convolution",
+    "SimGAT": "methods.lpgnn.simgat",
+    "Stage": "privacy.plan",
+    "csbm": "graph.synthetic",
+    "find_method": "methods.registry",
+    "from_folder": "graph.io",
+    "from_networkx": "graph.convert",
+    "from_pyg": "graph.convert",
+    "list_methods": "methods.registry",
+    "load": "graph.datasets",
+    "load_release": "release.load",
+    "parse_level": "privacy.levels",
+    "read_graph": "graph.io",
+    "recommend": "methods.recommend",
+    "replay_audit": "audit.replay",
+    "split": "graph.splits",
+    "to_networkx": "graph.convert",
+    "to_pyg": "graph.convert",
+    "tune": "tuning.tuner",
+    "verify": "privacy.certificate",
 }
-_MODULES = ("local",)
+_MODULES = ("local", "testing")
 
 __all__ = sorted([*_NAMES, *_MODULES])
 
@@ -65,7 +72,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"discreet.{name}")
     if name not in _NAMES:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_NAMES[name]), name)
+    value = getattr(importlib.import_module(f"discreet.{_NAMES[name]}"), name)
     globals()[name] = value
     return value
 

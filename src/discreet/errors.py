@@ -39,6 +39,10 @@ class PlanViolationError(DiscreetError, RuntimeError):
     """A method asked the curator for something that its plan does not hold."""
 
 
+class PrivateDataError(PlanViolationError):
+    """Code outside a query reached for private data."""
+
+
 class UncoveredReleaseError(DiscreetError, RuntimeError):
     """The caller asked for an output that the guarantee does not cover."""
 

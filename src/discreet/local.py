@@ -3,9 +3,9 @@
     import discreet.local as local
 
     report = local.encode(record, feature_range=(0, 1), epsilon=1.0)       # on the owner's device
-    told = local.encode_label(label, num_classes=7, epsilon=1.0)           # on the owner's device
+    answer = local.encode_label(label, num_classes=7, epsilon=1.0)         # on the owner's device
 
-Only ``report`` and ``told`` are sent, once; together they cost ε = 2. The server works with many of them::
+Only ``report`` and ``answer`` are sent, once; together they cost ε = 2. The server works with many of them::
 
     features = local.rectify(reports, feature_range=(0, 1), epsilon=1.0)   # unbiased
     confusion = local.label_confusion(num_classes=7, epsilon=1.0)
@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
-from discreet.mechanisms.feature_range import Outside
-from discreet.mechanisms.local_encoders import FEATURE_MECHANISMS, feature_encoder
-from discreet.mechanisms.multi_bit import best_sampled
+from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, feature_encoder
+from discreet.mechanisms.local.feature_range import Outside
+from discreet.mechanisms.local.multi_bit import best_sampled
+from discreet.mechanisms.local.randomized_response import RandomizedResponse
 from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.randomized_response import RandomizedResponse
 
 __all__ = [
     "FEATURE_MECHANISMS",
@@ -52,7 +53,7 @@ def encode(
     delta: float | None = None,
     outside: Outside = "refuse",
     insecure_rng: np.random.Generator | None = None,
-) -> npt.NDArray[Any]:
+) -> Array:
     """The private report of one record's features.
 
     Parameters
@@ -112,7 +113,7 @@ def encode_many(
     """
     given = rows.tocsr() if hasattr(rows, "tocsr") else np.asarray(rows, dtype=np.float64)
     if given.ndim != 2:
-        raise ParameterError(f"rows must be a matrix, one record a row, not of shape {given.shape}")
+        raise ParameterError(f"rows must be a matrix, one record per row, not of shape {given.shape}")
     encoder = feature_encoder(
         mechanism, width=given.shape[1], feature_range=feature_range, epsilon=epsilon, delta=delta
     )
@@ -121,7 +122,7 @@ def encode_many(
 
 def encode_labels(
     labels: npt.ArrayLike, *, num_classes: int, epsilon: float, insecure_rng: np.random.Generator | None = None
-) -> npt.NDArray[np.int64]:
+) -> IntArray:
     """:func:`encode_label` on every label, each by itself."""
     return RandomizedResponse(float(epsilon), num_classes).encode_rows(np.asarray(labels), _rng(insecure_rng))
 
@@ -136,7 +137,7 @@ def rectify(
     epsilon: float,
     mechanism: str = "multi-bit",
     delta: float | None = None,
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """Unbiased features, dense, from one report or many, with the settings that the owners encoded with."""
     dense = np.asarray(reports.toarray() if hasattr(reports, "toarray") else reports)
     encoder = feature_encoder(
@@ -145,7 +146,7 @@ def rectify(
     return encoder.rectify(dense)
 
 
-def label_confusion(*, num_classes: int, epsilon: float) -> npt.NDArray[np.float64]:
+def label_confusion(*, num_classes: int, epsilon: float) -> FloatArray:
     """The probability of each reported class (column), given the true one (row)."""
     return RandomizedResponse(float(epsilon), num_classes).confusion()
 

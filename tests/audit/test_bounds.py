@@ -9,7 +9,7 @@ import pytest
 
 from discreet.audit.bounds import epsilon_lower_bound
 from discreet.errors import ParameterError
-from discreet.privacy.gaussian import gaussian_mu
+from discreet.privacy.events.gaussian import gaussian_mu
 
 DELTA = 1e-3
 

@@ -12,8 +12,8 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.mechanisms import dpsgd
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.budget import Privacy
-from discreet.privacy.gaussian import gaussian_mu
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.events.gaussian import gaussian_mu
+from discreet.privacy.levels import parse_level
 from tests.contracts.cases import make
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,43 +14,69 @@ from discreet.audit.small_graphs import graph_at, small_graph
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import shaped_pairs, worst_pair
 from discreet.errors import GraphError, UnsupportedError
-from discreet.methods.hop_bayes import HopBayes
+from discreet.graph.parts import PrivatePart
+from discreet.methods.base import NodeClassifier
+from discreet.methods.declaration import Declaration
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
-from discreet.privacy.levels import EdgeLevel
+from discreet.privacy.levels import EdgeLevel, parse_level
 from discreet.privacy.moves import toggle
-from tests.contracts.cases import every_private_case, make
+from discreet.privacy.plan import Stage
+from discreet.privacy.query import Bound, Query
+from discreet.testing import MethodCase
+from tests.contracts.cases import CASES, make
 
 
-class Refuses(HopBayes):
-    """Refuses by a private fact, before or after its stages, or by a public one."""
+@dataclass(frozen=True)
+class Nothing(Query):
+    """A zero, unless the query refuses by a private fact: then the refusal itself tells."""
 
-    when = "before"
+    refuses: bool
 
-    def _learn(self, graphs: Any, curator: Any, progress: Any) -> None:
-        if self.when == "always" or (self.when == "before" and graphs[0].num_edges):
+    @property
+    def words(self) -> str:
+        return "nothing"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1,)
+
+    def bound(self) -> Bound:
+        return Bound(1.0, "l2", "nothing is told")
+
+    def answer(self, private: PrivatePart, **inputs: Any) -> Any:
+        if self.refuses and private.graph.num_edges:
             raise GraphError("there is an edge")
-        super()._learn(graphs, curator, progress)
-        if self.when == "after" and graphs[0].num_edges:
-            raise GraphError("there is an edge")
+        return np.zeros(1)
 
 
-class RefusesAfter(Refuses):
-    when = "after"
+@dataclass(eq=False, repr=False)
+class Refuses(NodeClassifier):
+    """Refuses in its first or second stage, or before both."""
+
+    declaration = Declaration("refuses", "nowhere:Refuses", {"edge": "weights"}, "refuses")
+    when: str = "before"
+
+    def _stages(self, public, level):
+        return [Stage.of(name, Nothing(self.when == name)) for name in ("before", "after")]
+
+    def _learn(self, parts, curator, progress):
+        if self.when == "always":
+            raise GraphError("it has nodes")
+        for name in ("before", "after"):
+            curator.ask(name)
+
+    def _state(self):
+        return {}
 
 
-class RefusesAlways(Refuses):
-    when = "always"
+def estimator(when: str) -> Refuses:
+    return Refuses(Privacy(EdgeLevel(), 1.0, 1e-3), when=when)
 
 
-def estimator(kind: type[Refuses]) -> Refuses:
-    return kind(Privacy(EdgeLevel(), 1.0, 1e-3), epochs=0, hidden=3)
-
-
-@pytest.mark.parametrize("kind", [Refuses, RefusesAfter])
-def test_a_refusal_of_one_side_is_a_violation(kind: type[Refuses]) -> None:
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_refusal_of_one_side_is_a_violation(when: str) -> None:
     for graph, neighbor in (shaped_pairs(EdgeLevel())[0], shaped_pairs(EdgeLevel())[0][::-1]):
-        report = replay_pair(estimator(kind), graph, neighbor)
+        report = replay_pair(estimator(when), graph, neighbor)
         assert report.pairs == 1
         assert report.violations == [
             "one of two neighbouring graphs is refused (there is an edge) and the other is not"
@@ -60,28 +87,28 @@ def test_where_both_are_refused_the_pair_does_not_count() -> None:
     first = shaped_pairs(EdgeLevel())[0][1]
     report = ReplayReport()
     with pytest.raises(GraphError, match="there is an edge"):
-        replay_pair(estimator(Refuses), first, toggle(first, 2, np.array([3]), both_ways=True), report=report)
+        replay_pair(estimator("before"), first, toggle(first, 2, np.array([3]), both_ways=True), report=report)
     assert report == ReplayReport()
     with pytest.raises(UnsupportedError, match="every small graph"):
-        replay_audit(estimator(RefusesAlways), lambda rng: small_graph(rng), pairs=3)
+        replay_audit(estimator("always"), lambda rng: small_graph(rng), pairs=3)
 
 
 def test_hand_made_pairs_the_search_and_the_whole_audit_say_so() -> None:
     by_hand, searched = ReplayReport(), ReplayReport()
-    _replay_shapes(estimator(Refuses), by_hand)
+    _replay_shapes(estimator("before"), by_hand)
     assert (by_hand.pairs, len(by_hand.violations)) == (1, 1)  # of the other pair both sides have edges
     with pytest.raises(UnsupportedError):
-        worst_pair(estimator(Refuses), tries=0, report=searched)
+        worst_pair(estimator("before"), tries=0, report=searched)
     assert len(searched.violations) == 1
-    audited = run_audit(Subject(estimator(Refuses), estimator(Refuses)), Effort(pairs=12, fits=0, samples=0, tries=0))
+    audited = run_audit(Subject(estimator("before"), estimator("before")), Effort(pairs=12, fits=0, samples=0, tries=0))
     assert not audited.passed
     assert "is refused (there is an edge)" in audited.to_json()["violations"][0]
 
 
-@every_private_case
-def test_pairs_made_by_hand_pass_the_replay_of_every_method(name: str, spec: str) -> None:
+@pytest.mark.parametrize("case", [case for case in CASES if case.level.kind != "none"], ids=str)
+def test_pairs_made_by_hand_pass_the_replay_of_every_method(case: MethodCase) -> None:
     report = ReplayReport()
-    _replay_shapes(make(name, spec), report)
+    _replay_shapes(case.seeded(), report)
     assert report.pairs > 0
     assert report.passed, report.violations[:3]
 

@@ -10,13 +10,12 @@ from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import audit_curator, audit_pipeline, worst_inputs
 from discreet.audit.trials import CuratorTask, run_trials
 from discreet.audit.worst_pairs import shaped_pairs, worst_pair
-from discreet.mechanisms.dpsgd import Touch, dpsgd_stage
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
-from discreet.privacy.levels import NodeLevel
+from discreet.privacy.levels import NodeLevel, parse_level
 from discreet.privacy.plan import Plan, make_plan
 from tests.contracts.cases import make
+from tests.mechanisms.steps import steps_stage
 
 DELTA = 1e-3
 ALPHA = 1e-6  # the chance of a false alarm: noise comes from entropy, and the suite runs often
@@ -47,17 +46,10 @@ def test_plain_gaussian_stages_come_near(epsilon: float) -> None:
 
 
 def steps_plan(epsilon: float, batch_size: int | None, sampling: str, change: str) -> Plan:
-    stage = dpsgd_stage(
-        "steps",
-        "a sum",
-        num_parameters=5,
-        num_examples=8,
-        batch_size=batch_size,
-        sampling=sampling,
-        clip_norm=0.5,
-        touch=Touch(3, change, "three examples"),
-        steps=2,
-    )
+    stage = steps_stage(
+        parameters=5, examples=8, steps=2, batch_size=batch_size, sampling=sampling, clip_norm=0.5, touched=3,
+        change=change,
+    )  # fmt: skip
     return make_plan("audit", Privacy(NodeLevel(1, change=change), epsilon, 0.01), 10, [stage], "weights")
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pytest
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
-from discreet.methods.registry import methods
+from discreet.methods.registry import list_methods, load_method
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import parse_level
+from discreet.testing import MethodCase
 
 SPECS = {
     "none": ("none",),
@@ -38,7 +39,7 @@ DEMANDED = {"feature_range": (-2.0, 2.0), "outside": "clip"}
 
 def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeClassifier:
     """The method with cheap settings and reproducible noise."""
-    kind = methods()[name].load()
+    kind = load_method(list_methods()[name])
     fields = {field.name: field.type for field in dataclasses.fields(kind)}
     quick = {key: value for key, value in QUICK.items() if key in fields and "int" in str(fields[key])}
     level = parse_level(spec)
@@ -54,11 +55,6 @@ def graph_for(spec: str, seed: int = 0) -> Graph:
     return small_graph(np.random.default_rng(seed), directed=spec == "edge:directed")
 
 
-def are_labels_private(spec: str) -> bool:
-    """Whether a unit's label, and whether it has one, is protected."""
-    return spec.startswith(("node", "neighbor")) or spec in ("local", "local:labels")
-
-
 def _supported(name: str, spec: str) -> bool:
     try:
         make(name, spec).plan(parse_level(spec).view(graph_for(spec)).public)
@@ -68,13 +64,9 @@ def _supported(name: str, spec: str) -> bool:
 
 
 CASES = [
-    (name, spec)
-    for name, info in methods().items()
-    for kind in info.levels
+    MethodCase(partial(make, name, spec))
+    for name, declared in list_methods().items()
+    for kind in declared.levels
     for spec in SPECS[kind]
     if _supported(name, spec)
 ]
-PRIVATE = [(name, spec) for name, spec in CASES if spec != "none"]
-every_case = pytest.mark.parametrize(("name", "spec"), CASES, ids=[f"{n}-{s}" for n, s in CASES])
-every_private_case = pytest.mark.parametrize(("name", "spec"), PRIVATE, ids=[f"{n}-{s}" for n, s in PRIVATE])
-every_method = pytest.mark.parametrize("name", list(methods()))

@@ -13,8 +13,8 @@ from scipy import stats
 from discreet.errors import PlanViolationError
 from discreet.mechanisms import gaussian
 from discreet.mechanisms.noise import NoiseSource
-from discreet.privacy import events
 from discreet.privacy.plan import Stage
+from tests.mechanisms.draws import given_stage
 
 
 def draw(source: NoiseSource, purpose: str, run: int = 0, size: int = 4) -> np.ndarray:
@@ -22,7 +22,7 @@ def draw(source: NoiseSource, purpose: str, run: int = 0, size: int = 4) -> np.n
 
 
 def stage(multiplier: float, sensitivity: float, shape: tuple[int, ...]) -> Stage:
-    return Stage("s", "q", "gaussian", sensitivity, "l2", "w", events.GaussianDpEvent(multiplier), shape)
+    return given_stage("s", shape, sensitivity=sensitivity, multiplier=multiplier)
 
 
 @pytest.mark.parametrize(("multiplier", "sensitivity"), [(1.0, 1.0), (3.0, 2**0.5), (0.2, 10.0)])

@@ -20,17 +20,18 @@ from discreet.audit.statistical import worst_inputs
 from discreet.audit.trials import CuratorTask
 from discreet.mechanisms import curator as curators
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.dpsgd import Touch, dpsgd_stage
-from discreet.mechanisms.local_stages import FEATURES, feature_stage, label_stage
-from discreet.mechanisms.losses import SoftMargin
+from discreet.mechanisms.local.stages import FEATURES, feature_stage, label_stage
 from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.objective import ObjectiveQuery, draft_event, objective_stage
-from discreet.mechanisms.topk import top_k_stage
-from discreet.methods.gap import GAP
+from discreet.mechanisms.objective.perturbation import draft_event, objective_stage
+from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, LocalLevel, NodeLevel
-from discreet.privacy.plan import Plan, make_plan
-from tests.mechanisms.draws import first_numbers, gaussian_plan
+from discreet.privacy.plan import Plan, Stage, make_plan
+from discreet.queries.pagerank_rows import PageRankRows
+from discreet.queries.propagated import PropagatedRows
+from discreet.queries.sampled_nodes import NodeSample
+from tests.mechanisms.draws import first_numbers, gaussian_plan, private_part
+from tests.mechanisms.steps import steps_stage
 
 FALSE_ALARM = 1e-6
 
@@ -41,22 +42,19 @@ def plan_of(kind: str) -> Plan:
     if kind == "gaussian":
         return gaussian_plan()
     if kind == "dpsgd":
-        touch = Touch(1, "null", "own example")
-        stage = dpsgd_stage(
-            "steps", "q", num_parameters=4, num_examples=5, batch_size=None, sampling="poisson", clip_norm=1.0,
-            touch=touch, steps=3,
-        )  # fmt: skip
-        return make_plan("m", node, 10, [stage], "weights")
+        return make_plan("m", node, 10, [steps_stage(parameters=4, examples=5, steps=3)], "weights")
     if kind == "objective":
-        event = draft_event(1.0, 1e-3)
-        box = event.events[0]
-        query = ObjectiveQuery(8, 3, 2, 1.0, SoftMargin(2), box.epsilon, box.delta, 0.9)
-        stage = objective_stage("minimiser", "q", "w", query, 0.5 * 8, event, "soft-margin")
+        query = PropagatedRows(
+            EdgeLevel(), 0.9, (1,), True, count=8, width=3, classes=2, loss="soft-margin", loss_width=1.0, ridge=4.0
+        )
+        stage = objective_stage("minimiser", query, draft_event(1.0, 1e-3))
         return Plan("m", Privacy(EdgeLevel(), 1.0, 1e-3), 1e-3, (stage,), "weights")
     if kind.endswith("top-k"):
-        selection = "gm" if kind.startswith("gaussian") else "em1"
-        stage = top_k_stage("rows", "q", selection, rows=2, candidates=4, picks=2, clip=0.5, cost=1.0)
-        return make_plan("m", node, 10, [stage], "weights")
+        rows = PageRankRows(
+            node.level, "gm" if kind.startswith("gaussian") else "em1", rows=2, candidates=4, picks=2, clip=0.5,
+            sample=NodeSample(1.0), alpha=0.25, rho=1e-4, gamma=1e-4, solver="push", own_entry=False,
+        )  # fmt: skip
+        return make_plan("m", node, 10, [Stage.of("rows", rows)], "weights")
     local = Privacy(LocalLevel(), 2.0, 1e-3)
     if kind == "randomized-response":
         return Plan("m", local, 1e-3, (label_stage("labels", 6, 3, 2.0),), "weights")
@@ -91,8 +89,8 @@ def test_stages_and_runs_and_fits_differ() -> None:
     plan = gaussian_plan(stages=4)
     drawn = []
     for _ in range(50):
-        curator = Curator(plan, NoiseSource())
-        drawn += [curator.measure(stage.name, np.zeros((3, 2))).tobytes() for stage in plan.stages]
+        curator = Curator(plan, NoiseSource(), [private_part()])
+        drawn += [curator.ask(stage.name, value=np.zeros((3, 2))).tobytes() for stage in plan.stages]
     assert len(set(drawn)) == 200
 
 
@@ -107,26 +105,16 @@ def test_workers_differ(start: str) -> None:
 
 def test_a_curator_does_not_cross_a_fork() -> None:
     """Not even one in the middle of its steps, with noise drawn ahead."""
-    stage = dpsgd_stage(
-        "steps", "q", num_parameters=5000, num_examples=2, batch_size=None, sampling="poisson", clip_norm=1.0,
-        touch=Touch(1, "null", "w"), steps=3,
-    )  # fmt: skip
-    curator = Curator(make_plan("m", Privacy(NodeLevel(1), 1.0), 10, [stage], "weights"), NoiseSource())
-
-    class Zero:
-        def total(self, batch):
-            return np.zeros(5000)
-
-        def terms(self):
-            return np.zeros((2, 5000))
-
-    curator.step("steps", Zero())
+    stage = steps_stage(parameters=5000, examples=2, steps=3)
+    plan = make_plan("m", Privacy(NodeLevel(1), 1.0), 10, [stage], "weights")
+    curator = Curator(plan, NoiseSource(), [private_part()])
+    curator.ask("steps")
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
 
     def in_child() -> None:
         try:
-            curator.step("steps", Zero())
+            curator.ask("steps")
         except Exception as error:
             queue.put(type(error).__name__)
         else:
@@ -136,8 +124,8 @@ def test_a_curator_does_not_cross_a_fork() -> None:
     child.start()
     assert queue.get(timeout=30) == "PlanViolationError"
     child.join()
-    assert np.isfinite(curator.step("steps", Zero())).all()
-    assert np.isfinite(curator.step("steps", Zero())).all()
+    assert np.isfinite(curator.ask("steps")).all()
+    assert np.isfinite(curator.ask("steps")).all()
     curator.finish()
 
 

@@ -1,4 +1,4 @@
-"""Noisy selection: bounds of clipped rows, the law of what is picked, and noise that follows the event."""
+"""Noisy selection: the law of what is picked, and noise that follows the event."""
 
 from __future__ import annotations
 
@@ -11,61 +11,23 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare, ks_2samp
 
-from discreet.errors import ParameterError, PlanViolationError
+from discreet.errors import PlanViolationError
+from discreet.graph.synthetic import csbm
 from discreet.mechanisms import topk
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.topk import clip_entries, clip_norms, top_k_stage
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
+from discreet.privacy.events.top_k import OneShotTopKDpEvent
 from discreet.privacy.levels import NodeLevel
-from discreet.privacy.plan import make_plan
-from discreet.privacy.top_k import OneShotTopKDpEvent
-from tests.privacy.test_top_k import top_k_law
+from discreet.privacy.plan import Stage, make_plan
+from discreet.queries.picks import gumbel_event
+from tests.privacy.events.test_top_k import top_k_law
+from tests.queries.test_picks import picks_of
 
 
-def stage_of(selection="em0", rows=1, candidates=6, picks=2, clip=1.0, cost=1.0):
-    return top_k_stage("rows", "rows", selection, rows=rows, candidates=candidates, picks=picks, clip=clip, cost=cost)
-
-
-# -------------------------------------------------------------------- sensitivities
-
-
-def pagerank_of(edges, n, source):
-    from discreet.ops.ppr import appr_rows
-
-    both = np.array([*edges, *[(v, u) for u, v in edges]]).reshape(-1, 2)
-    graph = sp.csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
-    return appr_rows(graph, [source], alpha=0.05, rho=1e-9)
-
-
-def test_two_pagerank_rows_are_sqrt_two_clip_norms_apart(record_property):
-    """The path source–hub–crowd: with the hub's edges the row lies on the crowd, without on the source alone."""
-    n = 40
-    edges = [(0, 1), *((1, other) for other in range(2, n))]
-    with_hub, without = pagerank_of(edges, n, 0), pagerank_of([], n, 0)
-    clip = 0.01
-    apart = np.linalg.norm((clip_norms(with_hub, clip) - clip_norms(without, clip)).toarray())
-    one, two = pagerank_of([(0, 1)], 4, 0)[:, [1]], pagerank_of([(0, 2)], 4, 0)[:, [2]]
-    assert one.nnz == two.nnz == 1  # own entry left out, as the method does: disjoint candidates
-    exact = np.linalg.norm([clip_norms(one, clip).data[0], -clip_norms(two, clip).data[0]])
-    assert exact == pytest.approx(math.sqrt(2) * clip)
-    assert clip < apart <= math.sqrt(2) * clip * (1 + 1e-12)
-    record_property("gaussian rows", exact / (math.sqrt(2) * clip))
-
-
-def test_no_two_clipped_rows_are_further_apart(record_property):
-    """Random non-negative rows: never beyond √2·C in ℓ2 and C in ℓ∞; taking C for the ℓ2 distance would fail."""
-    rng = np.random.default_rng(0)
-    furthest = {"l2": 0.0, "linf": 0.0}
-    for _ in range(300):
-        one, two = (sp.csr_array(rng.pareto(1, (4, 9)) * (rng.random((4, 9)) < 0.3)) for _ in range(2))
-        l2 = np.linalg.norm((clip_norms(one, 0.1) - clip_norms(two, 0.1)).toarray(), axis=1) / 0.1
-        linf = np.abs((clip_entries(one, 0.1) - clip_entries(two, 0.1)).toarray()).max() / 0.1
-        furthest = {"l2": max(furthest["l2"], l2.max()), "linf": max(furthest["linf"], float(linf))}
-    assert 1.3 < furthest["l2"] <= math.sqrt(2) + 1e-12
-    assert furthest["linf"] == pytest.approx(1.0)
-    record_property("clip_norms", furthest["l2"] / math.sqrt(2))
+def stage_of(selection="em0", rows=1, candidates=6, picks=2, clip=1.0):
+    return Stage.of("rows", picks_of(selection, rows, candidates, picks, clip))
 
 
 # -------------------------------------------------------------------- the law of the picks
@@ -107,7 +69,7 @@ def test_gaussian_picks_have_the_law_of_dense_noise():
 
 def test_laplace_values_are_of_the_true_scores():
     rows, scores = 8_000, np.array([0.9, 0.4, 0.0])
-    event = topk.gumbel_event(0.05, 0.3, rows, 2)
+    event = gumbel_event(0.05, 0.3, rows, 2)
     stage = replace(stage_of("em1", rows=rows, candidates=3), event=event)
     answer = topk.release_gumbel(sp.csr_array(np.tile(scores, (rows, 1))), stage, np.random.default_rng(4))
     error = answer[:, :, 1] - scores[answer[:, :, 0].astype(int)]
@@ -145,25 +107,14 @@ def test_the_plan_answers_through_the_curator(selection):
     privacy = Privacy(NodeLevel(), 2.0, 1e-4)
     plan = make_plan("test", privacy, 100, [stage_of(selection, rows=5, clip=0.1)], "weights")
     assert 1.9 < plan.epsilon <= 2.0
-    curator = Curator(plan, NoiseSource(insecure_seed=0))
-    clip = clip_norms if selection == "gm" else clip_entries
-    value = clip(sp.csr_array(np.random.default_rng(0).random((5, 6))), 0.1)
-    answer = curator.measure("rows", value)
-    assert answer.shape == plan.stages[0].answer_shape == (5, 2, 2)
+    _, private = privacy.level.split(csbm(num_nodes=100, seed=0))
+    curator = Curator(plan, NoiseSource(insecure_seed=0), [private])
+    answer = curator.ask("rows", given=sp.csr_array(np.random.default_rng(0).random((5, 6))))
+    assert answer.shape == plan.stages[0].query.answer_shape == (5, 2, 2)
     assert ((answer[:, :, 0] >= 0) & (answer[:, :, 0] < 6)).all()
     curator.finish()
     assert plan.stages[0].noise_std > 0
     assert "rows" in str(plan)
-
-
-def test_the_two_costs_of_em1_and_the_one_of_em0_add_up_alike():
-    """Squared loss: MK/λ² for indices, as much for values; the stage's cost is their sum."""
-    (one, count), *_ = events.leaves(stage_of("em0", rows=7, picks=3, cost=0.5).event)
-    assert (count, one.picks) == (7, 3)
-    assert count * one.picks / one.noise_multiplier**2 == pytest.approx(0.5)
-    (index, rows), (value, values) = events.leaves(stage_of("em1", rows=7, picks=3, cost=0.5).event)
-    assert (rows, values) == (7, 21)
-    assert rows * 3 / index.noise_multiplier**2 + values / value.noise_multiplier**2 == pytest.approx(0.5)
 
 
 def test_without_privacy_the_largest_come_back():
@@ -181,9 +132,3 @@ def test_values_beyond_the_clip_are_refused():
             topk.release_gumbel(sp.csr_array(np.full((1, 6), bad)), stage_of(), rng)
     with pytest.raises(PlanViolationError, match="norm at most 1"):
         topk.release_gaussian(sp.csr_array(np.ones((1, 6))), stage_of("gm"), rng)
-
-
-@pytest.mark.parametrize("bad", [{"picks": 7}, {"picks": 0}, {"clip": 0.0}, {"clip": math.inf}])
-def test_bad_stages(bad):
-    with pytest.raises(ParameterError):
-        stage_of(**bad)

@@ -15,7 +15,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.methods.outlook import Outlook, separation
 from discreet.methods.recommend import Auto, recommend
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import parse_level
 
 FACTS = PublicFacts(num_nodes=3000, num_features=50, num_classes=5, num_train=2000, directed=False)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.ops.rows import clip_rows, damp_rows, normalize_rows, rows_of_norm
+from discreet.ops.rows import clip_rows, cut_rows, cut_sparse_rows, damp_rows, normalize_rows, rows_of_norm
 
 rows = st.lists(st.lists(st.floats(-(2.0**50), 2.0**50, width=32), min_size=5, max_size=5), min_size=1, max_size=8).map(
     lambda values: torch.tensor(values, dtype=torch.float32)
@@ -66,3 +66,15 @@ def test_rows_get_one_norm_each_by_itself() -> None:
     changed[1] = 7
     assert np.array_equal(rows_of_norm(changed, 4.5)[[0, 2, 3, 4, 5]], found[[0, 2, 3, 4, 5]])
     assert rows_of_norm(np.zeros((2, 0), np.float32), 4.5).shape == (2, 0)
+
+
+def test_cut_rows_hold_for_every_input_dense_or_sparse() -> None:
+    """Too long, short, too long to measure, and not finite; CSR with an entry given twice counts as their sum."""
+    given = np.array([[3.0, 4.0], [0.1, 0.0], [1e200, 1e200], [np.nan, 1.0], [0.0, -np.inf], [0.0, 0.0]])
+    expected = np.array([[1.2, 1.6], [0.1, 0.0], [0, 0], [0, 0], [0, 0], [0, 0]])
+    for found in (cut_rows(given, 2.0), cut_sparse_rows(sp.csr_array(given), 2.0).toarray()):
+        assert np.allclose(found, expected)
+        assert (np.linalg.norm(found, axis=1) <= 2.0).all()
+    twice = sp.csr_array((np.array([3.0, 3.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
+    assert cut_sparse_rows(twice, 1.0).toarray().tolist() == [[0.0, pytest.approx(1.0)]]
+    assert twice.data.tolist() == [3.0, 3.0]

@@ -7,7 +7,8 @@ import pytest
 
 from discreet.audit.small_graphs import small_graph
 from discreet.graph.synthetic import csbm, scale_free
-from discreet.ops.similarity import WalkCounts, distance_for, spread_of, unit_rows, within
+from discreet.ops.rows import unit_rows
+from discreet.ops.similarity import WalkCounts, distance_for, spread_of, within
 
 
 def dense_share(adjacency: np.ndarray, steps: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from scipy.stats import binom
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, exact_epsilon, pld_epsilon, rdp_epsilon, spend
-from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
+from discreet.privacy.events.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 
 DELTA = 1e-5
 EVENTS = {

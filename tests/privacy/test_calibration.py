@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from discreet.errors import PrivacyError
 from discreet.privacy import calibration, events
 from discreet.privacy.accountants import epsilon_of
+from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
-from discreet.privacy.group_sampling import GroupSampledGaussianDpEvent
+from discreet.privacy.events.group_sampling import GroupSampledGaussianDpEvent
+from discreet.privacy.levels import EdgeLevel
+from discreet.privacy.plan import make_plan
+from tests.mechanisms.draws import given_stage
 
 DP_SGD = events.repeat(GroupSampledGaussianDpEvent(1.0, 0.1, 2, "replace"), 50)
 
@@ -53,12 +58,8 @@ def test_fixed_cost_above_budget_is_refused() -> None:
 
 
 def test_a_tampered_memory_cannot_overspend(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.privacy.budget import Privacy
-    from discreet.privacy.levels import EdgeLevel
-    from discreet.privacy.plan import Stage, make_plan
-
     monkeypatch.setenv("DISCREET_CACHE", str(tmp_path))
-    stage = Stage("train", "q", "gaussian", 1.0, "l2", "why", DP_SGD.event, (1,), runs=50)
+    stage = replace(given_stage("train", (1,), runs=50), event=DP_SGD.event)
     make_plan("m", Privacy(EdgeLevel(), 2.0, 1e-5), 100, [stage], "weights")
     (entry,) = calibration.cache_dir().glob("*.json")
     entry.write_text('{"factor": 0.3}')

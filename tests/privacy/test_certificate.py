@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,26 @@ import pytest
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import CertificateError, PrivacyError
-from discreet.methods.gap import GAP
-from discreet.privacy import events
+from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import digest, make_certificate, verify
 from discreet.privacy.levels import EdgeLevel
 from discreet.privacy.plan import Plan, Stage, make_plan
+from tests.mechanisms.draws import given_stage
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One release for all tests, which must not touch it."""
+    graph = small_graph(np.random.default_rng(0))
+    model = GAP(Privacy(EdgeLevel(), 2.0), hops=2, epochs=1, hidden=4).fit(graph)
+    return model.save(str(tmp_path_factory.mktemp("made") / "release"))
 
 
 @pytest.fixture
-def release(tmp_path: Path) -> Path:
-    graph = small_graph(np.random.default_rng(0))
-    model = GAP(Privacy(EdgeLevel(), 2.0), hops=2, epochs=1, hidden=4).fit(graph)
-    model.save(str(tmp_path / "release"))
-    return tmp_path / "release"
+def release(released: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return shutil.copytree(released, tmp_path / "release")
 
 
 def failed(folder: Path) -> set[str]:
@@ -123,7 +130,7 @@ def test_malformed_parts_are_refused(release: Path, change: Any) -> None:
     assert "epsilon" in failed(release)
 
 
-def test_no_fingerprint_of_private_data(release: Path) -> None:
+def test_no_fingerprint_of_private_data() -> None:
     """What the release holds beside caches and weights does not move with the edges."""
     graph = small_graph(np.random.default_rng(0))
     other = EdgeLevel().neighbor(graph, np.random.default_rng(1))
@@ -138,7 +145,7 @@ def plan_of(*stages: Stage) -> Plan:
 
 
 def stage(name: str) -> Stage:
-    return Stage(name, "query", "gaussian", 1.0, "l2", "why", events.GaussianDpEvent(1.0), (2,))
+    return given_stage(name, (2,))
 
 
 def test_ledger_must_match_plan() -> None:
@@ -156,5 +163,5 @@ def test_plan_refuses_overspending_and_repeated_names() -> None:
 
 def test_plan_prints_what_a_reviewer_needs() -> None:
     text = str(plan_of(stage("first look")))
-    for part in ("first look", "gaussian", "why", "epsilon 1", "neighbours", "public"):
+    for part in ("first look", "gaussian", "the test says so", "epsilon 1", "neighbours", "public"):
         assert part in text

@@ -9,8 +9,7 @@ from discreet.audit.small_graphs import small_graph
 from discreet.errors import PrivacyError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.privacy.budget import Privacy, auto_delta
-from discreet.privacy.level_specs import parse_level
-from discreet.privacy.levels import EdgeLevel, LocalLevel, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, LocalLevel, NeighborLevel, NodeLevel, NoPrivacy, parse_level
 
 SPECS = [
     "none",

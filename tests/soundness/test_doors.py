@@ -10,8 +10,9 @@ from discreet.audit.small_graphs import small_graph
 from discreet.cli import main
 from discreet.errors import GraphError
 from discreet.graph.graph import Graph
+from discreet.graph.parts import PublicPart
 from discreet.graph.splits import reads_labels, split
-from discreet.methods.mlp import MLPClassifier
+from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NodeLevel
 
@@ -55,9 +56,9 @@ def test_splits_that_look_at_labels_are_refused_where_labels_are_private(capsys:
 class ReadsTwoHops(MLPClassifier):
     """An own prediction that passes on what its neighbours see."""
 
-    def _probabilities(self, graph: Graph) -> np.ndarray:
-        found = super()._probabilities(graph)
-        two_hops = graph.adjacency @ (graph.adjacency @ found)
+    def _probabilities(self, part: PublicPart) -> np.ndarray:
+        found = super()._probabilities(part)
+        two_hops = part.adjacency @ (part.adjacency @ found)
         return (found + two_hops) / (found + two_hops).sum(axis=1, keepdims=True)
 
 

@@ -10,26 +10,28 @@ import pytest
 import torch
 from scipy.stats import norm
 
-import discreet.methods.dpar as dpar_module
-import discreet.methods.dpar_rows as rows_module
 from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import reads_entries, small_graph
 from discreet.audit.statistical import ALPHA, audit_curator, audit_pipeline
 from discreet.audit.worst_pairs import WorstPair, shaped_pairs, worst_pair
 from discreet.graph.graph import Graph
-from discreet.methods.dpar import DPAR
-from discreet.methods.dpar_published import PublishedSetting, published_noise
-from discreet.methods.dpar_rows import RowLosses, SampledNodes, Slots, keep_range
-from discreet.methods.networks import MLP
-from discreet.methods.private_training import GradientTerms
-from discreet.ops.clipping import ClipRule
+from discreet.mechanisms import curator as curators
+from discreet.mechanisms import topk
+from discreet.methods.dpar.estimator import DPAR
+from discreet.methods.dpar.published import PublishedSetting, published_noise
 from discreet.privacy import events
 from discreet.privacy.accountants import rdp_epsilon
 from discreet.privacy.budget import Privacy
-from discreet.privacy.group_sampling import GroupSampledGaussianDpEvent
+from discreet.privacy.events.group_sampling import GroupSampledGaussianDpEvent
+from discreet.privacy.events.node_sampling import amplified
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.moves import null_record, without_edges
-from discreet.privacy.node_sampling import amplified
+from discreet.queries import picked_rows
+from discreet.queries.gradients import StepRule
+from discreet.queries.pagerank_rows import PageRankRows
+from discreet.queries.picked_rows import PublishedRowSteps
+from discreet.queries.sampled_nodes import SAMPLE, NodeSample
+from discreet.training.networks import MLP
 
 CORA_ML = PublishedSetting(
     epsilon=8, delta=2e-3, node_rate=0.09, share=0.5, nodes=216, rows=70, picks=2, batch=60, steps=200, column_norm=1.0
@@ -50,7 +52,8 @@ def audited(level=None, **parameters):
 @pytest.mark.parametrize("change", ["null", "replace"])
 def test_replay_with_structure(mechanism, edges, change, rate, record_property):
     """Random pairs and the hub's. A pick reaches its bound exactly; rows of a hub's leaves reach C₁ of √2·C₁, because
-    nothing is left of them without it (for more see the next test), and rows of nodes that lost their coin nothing.
+    nothing is left of them without it (more is reached in tests/queries/test_pagerank_rows.py), and rows of nodes that
+    lost their coin nothing.
     """
     level = NodeLevel(12, edges=edges, change=change)
     model = audited(level, mechanism=mechanism, node_rate=rate)
@@ -74,28 +77,6 @@ def graphs_under(level):
     return graph
 
 
-@pytest.mark.parametrize(("rows", "leaves", "least"), [(1, 100, 0.85), (1, 800, 0.94), (3, 800, 0.94)])
-def test_gaussian_rows_come_near_their_bound_under_null_too(rows, leaves, least, record_property):
-    """Sources with ``leaves`` neighbours each, and a hub beside all of those. With the hub a row stands on it (the
-    neighbours have 1/√leaves of its norm), without it on the neighbours alone: nearly disjoint, all rows at once.
-    """
-    source = np.r_[np.repeat(np.arange(1, rows + 1), leaves), np.zeros(rows * leaves, dtype=int)]
-    middle = rows + 1 + np.arange(rows * leaves)
-    nodes = 1 + rows + rows * leaves
-    graph = Graph.from_edges(
-        source, np.r_[middle, middle], np.ones((nodes, 1)), np.zeros(nodes), directed=True, num_classes=2
-    ).with_masks(np.arange(nodes), None, None)
-    neighbor = without_edges(null_record(graph, 0), 0, both_ways=False)
-    model = audited(mechanism="gm", sources=rows, rho=1e-6)
-    bound = model.plan(graph.public).stage("structure").sensitivity
-    model._prepare()
-    sampled = SampledNodes(np.arange(nodes), np.ones(nodes, dtype=bool), np.arange(1, rows + 1))
-    one, two = (model._scores(side, sampled, NodeLevel()) for side in (graph, neighbor))
-    ratio = float(np.sqrt((one - two).power(2).sum())) / bound
-    record_property("ratio", ratio)
-    assert least < ratio <= 1
-
-
 @pytest.mark.parametrize("rate", [1.0, 0.6])
 @pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
 @pytest.mark.parametrize("change", ["null", "replace"])
@@ -111,25 +92,24 @@ def test_replay_with_more_users():
 
 def test_replay_sees_a_missing_cap(monkeypatch):
     """Without the cap on users a node picked by everyone touches every row."""
-    monkeypatch.setattr(rows_module, "cap_users", lambda columns, weight, users: weight > 0)
+    monkeypatch.setattr(picked_rows, "cap_users", lambda columns, weight, users: weight > 0)
     report = replay_audit(audited(top_k=2), graphs_under(NodeLevel()), pairs=15)
     assert any("terms" in violation for violation in report.violations)
 
 
 def test_replay_sees_the_published_sensitivity(monkeypatch):
-    """C₁ instead of √2·C₁ a row."""
-    real = dpar_module.top_k_stage
+    """C₁ instead of √2·C₁ for each row."""
+    real = PageRankRows.bound
 
-    def too_small(*args, **options):
-        stage = real(*args, **options)
-        return replace(stage, sensitivity=stage.sensitivity / math.sqrt(2))
+    def too_small(query):
+        return replace(real(query), sensitivity=real(query).sensitivity / math.sqrt(2))
 
     pair = [_node_zero_beside(others) for others in ([1, 2], [3, 4])]
     level = NodeLevel(12, edges="promised", change="replace")
     models = [audited(level, mechanism="gm", sources=1, random_state=state) for state in range(12)]
     ratios = [replay_pair(model, *pair).ratio["structure"] for model in models]
     assert max(ratios) == pytest.approx(1.0, rel=1e-6)  # where the source is node 0
-    monkeypatch.setattr(dpar_module, "top_k_stage", too_small)
+    monkeypatch.setattr(PageRankRows, "bound", too_small)
     report = replay_pair(models[int(np.argmax(ratios))], *pair)
     assert any("structure" in violation for violation in report.violations)
 
@@ -141,28 +121,27 @@ def _node_zero_beside(others):
 
 def test_a_node_that_is_not_sampled_changes_nothing_at_all():
     """Same coins: where the unit loses, scores and all clipped terms are the same bits on both graphs."""
-    rng = np.random.default_rng(0)
-    model = audited()
-    model._prepare()
+    rng, level = np.random.default_rng(0), NodeLevel()
     seen = 0
     for number in range(30):
-        graph = NodeLevel().view(small_graph(rng))
+        graph = level.view(small_graph(rng))
         node = int(rng.choice(np.flatnonzero(graph.train_mask)))
         other = without_edges(null_record(graph, node), node, both_ways=True)
-        key = bytes([number] * 16)
-        both = [keep_range(g, key, 0.5, 3, np.random.default_rng(1)) for g in (graph, other)]
-        if both[0].alive[both[0].ids == node][0]:
+        both = [level.split(side)[1] for side in (graph, other)]
+        for private in both:
+            private.entrust(SAMPLE, bytes([number] * 16))
+        taken = NodeSample(0.5).take(both[0])
+        if taken.alive[taken.ids == node][0]:
             continue
         seen += 1
-        one, two = (model._scores(g, nodes, NodeLevel()) for g, nodes in zip((graph, other), both, strict=True))
+        plan = audited(node_rate=0.5, sources=3, users=9).plan(graph.public)
+        given = {"sources": np.arange(3)}
+        one, two = (plan.stage("structure").query.answer(private, **given) for private in both)
         assert np.array_equal(one.toarray(), two.toarray())
-        slots = Slots(np.tile(both[0].ids[:3], (3, 1)), np.full((3, 3), 1 / 3))
-        network = MLP([4, 4, 3], "relu", 0.0, torch.Generator().manual_seed(0))
-        terms = [
-            GradientTerms(network, RowLosses(network, g, nodes, slots, torch.device("cpu")), ClipRule.flat(1.0), 3, 8)
-            for g, nodes in zip((graph, other), both, strict=True)
-        ]
-        assert np.array_equal(terms[0].terms(), terms[1].terms())
+        network = MLP([4, 3], "relu", 0.0, torch.Generator().manual_seed(0))
+        given["picks"] = np.stack([np.tile(np.arange(3.0), (3, 1)), np.ones((3, 3))], axis=-1)
+        terms = [plan.stage("network").query.terms(private, network=network, **given) for private in both]
+        assert np.array_equal(*terms)
     assert seen > 5
 
 
@@ -176,14 +155,12 @@ def star_terms(tau: float, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
     labels = np.r_[-1, np.zeros(num_rows)].astype(int)
     graph = Graph.from_edges([0] * num_rows, range(1, num_rows + 1), features, labels, num_classes=2)
     graph = graph.with_masks(np.arange(num_rows + 1), None, None)
-    nodes = SampledNodes(np.arange(num_rows + 1), np.ones(num_rows + 1, dtype=bool), np.arange(1, num_rows + 1))
-    slots = Slots(np.zeros((num_rows, 1), dtype=np.int64), np.full((num_rows, 1), tau / num_rows))
+    picks = np.stack([np.zeros((num_rows, 1)), np.full((num_rows, 1), tau / num_rows)], axis=-1)
     network = MLP([3, 2], "relu", 0.0, torch.Generator().manual_seed(0))
-    found = []
-    for side in (graph, null_record(graph, 0)):
-        losses = RowLosses(network, side, nodes, slots, torch.device("cpu"))
-        found.append(GradientTerms(network, losses, ClipRule.flat(1.0), num_rows, 64).terms())
-    return found[0], found[1]
+    query = PublishedRowSteps(NodeLevel(), "steps", 8, num_rows, StepRule(1.0), NodeSample(), tau)
+    given = {"network": network, "sources": np.arange(1, num_rows + 1), "picks": picks}
+    one, two = (query.terms(NodeLevel().split(side)[1], **given) for side in (graph, null_record(graph, 0)))
+    return one, two
 
 
 def test_point_1_gradients_change_by_far_more_than_tau(record_property):
@@ -327,8 +304,6 @@ def test_the_rigorous_selection_comes_near_its_epsilon(mechanism, record_propert
 def test_half_of_the_gumbel_noise_is_caught(monkeypatch):
     model = DPAR(Privacy(NodeLevel(), 3.0, 1e-2), structure_share=0.98, top_k=1, sources=2, steps=1, hidden=2)
     plan = model.plan(star(True, leaves=5).public)
-    from discreet.mechanisms import curator as curators
-    from discreet.mechanisms import topk
 
     def too_little(value, stage, rng):
         return topk.release_gumbel(value, stage.scaled(0.25), rng)

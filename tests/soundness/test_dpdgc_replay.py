@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayReport, replay_audit, replay_pair
+from discreet.arrays import FloatArray
+from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
 from discreet.audit.small_graphs import small_graph
 from discreet.graph.graph import Graph
-from discreet.mechanisms import dpsgd
-from discreet.mechanisms.noise import NoiseSource
-from discreet.methods import decoupled_networks, dpdgc_embedding
-from discreet.methods.dpdgc import DPDGC
-from discreet.ops import row_embedding
+from discreet.graph.parts import PrivatePart
+from discreet.methods.dpdgc.estimator import DPDGC
+from discreet.methods.dpdgc.networks import RowEmbedding
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
+from discreet.privacy.query import Bound
+from discreet.queries import adjacency_row_steps, adjacency_rows
+from discreet.queries.adjacency_rows import AdjacencyRows
+from discreet.queries.gradients import Touch
 
 RecordProperty = Callable[[str, object], None]
 LEVELS = [
@@ -64,36 +68,48 @@ def test_random_embedding_is_tight(spec: str, record_property: RecordProperty) -
 # ------------------------------------------------------------------------ planted faults
 
 
-def in_a_copy(rows: torch.Tensor, row_norm: float) -> torch.Tensor:
-    copy = rows.clone()
+def in_a_copy(network: RowEmbedding, row_norm: float) -> None:
+    copy = network.rows.weight.detach().clone()
     copy *= row_norm / copy.norm(dim=1, keepdim=True)
-    return rows
 
 
 @pytest.mark.parametrize("row_norm", [1.0, 1e-8])
-def test_weights_normalised_in_a_copy_are_caught(monkeypatch: pytest.MonkeyPatch, row_norm: float) -> None:
-    """The published code: rows of W scaled in a throw-away copy, so that Z moves by far more than its noise is for."""
-    monkeypatch.setattr(decoupled_networks, "unit_rows", in_a_copy)
+def test_weights_normalised_in_a_copy_do_no_harm(monkeypatch: pytest.MonkeyPatch, row_norm: float) -> None:
+    """The published code scales rows of W in a throw-away copy; here the query cuts them, whatever it is given."""
+    monkeypatch.setattr(RowEmbedding, "constrain", in_a_copy)
+    report = audit("edge", embedding="trained", row_norm=row_norm, embedding_step_size=5.0)
+    assert report.passed, report.violations[:3]
+    assert report.ratio["rows"] > 0.99
+
+
+@pytest.mark.parametrize("row_norm", [1.0, 1e-8])
+def test_weights_that_nothing_cuts_are_caught(monkeypatch: pytest.MonkeyPatch, row_norm: float) -> None:
+    """Then Z moves by far more than its noise is for."""
+    monkeypatch.setattr(RowEmbedding, "constrain", in_a_copy)
+    monkeypatch.setattr(adjacency_rows, "cut_rows", lambda rows, norm: rows)
     report = audit("edge", embedding="trained", row_norm=row_norm, embedding_step_size=5.0)
     assert any("'rows' moved" in violation for violation in report.violations)
     assert report.ratio["rows"] > (1.1 if row_norm == 1 else 1e6)
 
 
 @pytest.mark.parametrize("kind", ["trained", "random", "step"])
-def test_the_weights_that_embed_are_the_normalised_ones(kind: str) -> None:
+def test_the_weights_that_embed_are_the_normalised_ones(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Not only are there rows of norm c somewhere: what enters the stage is A times those very rows."""
-    graph = small_graph(np.random.default_rng(2))
-    fitted = model("edge", embedding=kind, row_norm=0.3, embedding_step_size=5.0)
-    curator = RecordingCurator(
-        fitted.plan(graph.public), NoiseSource(insecure_seed=0), ADVERSARIES["own"], np.random.default_rng(0)
-    )
-    fitted._fit_with([graph], curator)
-    weight = fitted.weight_ if isinstance(fitted.weight_, np.ndarray) else fitted.weight_.toarray()
+    graph, seen = small_graph(np.random.default_rng(2)), []
+    right = AdjacencyRows.answer
+
+    def watched(self: AdjacencyRows, private: PrivatePart, *, weight: Any) -> FloatArray:
+        found = right(self, private, weight=weight)
+        seen.append((weight if isinstance(weight, np.ndarray) else weight.toarray(), found))
+        return found
+
+    monkeypatch.setattr(AdjacencyRows, "answer", watched)
+    model("edge", embedding=kind, row_norm=0.3, embedding_step_size=5.0).fit(graph)
+    ((weight, measured),) = seen
     norms = np.linalg.norm(weight, axis=1)
     assert (norms <= 0.3).all()
     if kind != "step":
         assert norms.min() > 0.3 * (1 - 1e-5)
-    measured = next(record.value for record in curator.records if record.stage == "rows")
     assert np.allclose(measured, graph.adjacency.toarray() @ weight, atol=1e-12)
 
 
@@ -126,41 +142,52 @@ def test_a_hub_moves_a_group_of_examples(record_property: RecordProperty) -> Non
 
 def test_noise_for_the_root_of_the_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The published code: D + 1 examples may change, and noise is made for √(D + 1)."""
-    monkeypatch.setattr(dpsgd, "_full_shift", lambda k, change: k**0.5)
+    monkeypatch.setattr(Touch, "full_shift", property(lambda self: self.examples**0.5))
     report = hub_report()
     assert any("'embedding' moved" in violation for violation in report.violations), report.ratio
 
 
 def test_the_papers_group_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """D + 1 examples for replacement, where 2D + 1 may change."""
-    monkeypatch.setattr(dpdgc_embedding, "touched_rows", lambda level, failure=None: (level.max_degree + 1, "paper"))
+
+    def group(level: NodeLevel, *, failure: float | None = None) -> tuple[int, str]:
+        assert level.max_degree is not None
+        return level.max_degree + 1, "paper"
+
+    monkeypatch.setattr(adjacency_row_steps, "touched_rows", group)
     report = audit("node:owned,max_degree=3,change=replace", pairs=60, embedding="trained")
     assert any("one unit touches at most 4" in violation for violation in report.violations)
 
 
 def test_one_example_for_an_undirected_edge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dpdgc_embedding, "touched_rows", lambda level, failure=None: (1, "as published"))
+    monkeypatch.setattr(adjacency_row_steps, "touched_rows", lambda level, failure=None: (1, "as published"))
     report = audit("edge", embedding="trained")
     assert any("one unit touches at most 1" in violation for violation in report.violations)
 
 
 def test_sensitivity_one_for_an_undirected_edge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_embedding, "edge_sensitivity", lambda aggregation, level: (1.0, "as published"))
+    def published(aggregation: str, level: EdgeLevel) -> Bound:
+        return Bound(1.0, "l2", "as published")
+
+    monkeypatch.setattr(adjacency_rows, "edge_sensitivity", published)
     report = audit("edge")
     assert report.ratio["rows"] == pytest.approx(2**0.5, rel=1e-3)
     assert not report.passed
 
 
-class ReadsCleanRows(DPDGC):
-    """The cache holds rows before noise."""
+def test_a_clean_cache_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache holds rows before noise: a query that hands its value past the curator."""
+    right, leaked = AdjacencyRows.answer, []
 
-    def _learn(self, graphs, curator, progress):  # type: ignore[no-untyped-def]
-        super()._learn(graphs, curator, progress)
-        clean = row_embedding.embed_rows(graphs[0].adjacency, self.weight_)
-        self.cache_[:, -clean.shape[1] :] = torch.from_numpy(clean).float()
+    def leaking(self: AdjacencyRows, private: PrivatePart, *, weight: Any) -> FloatArray:
+        leaked.append(right(self, private, weight=weight))
+        return leaked[-1]
 
+    class ReadsCleanRows(DPDGC):
+        def _learn(self, parts, curator, progress):  # type: ignore[no-untyped-def]
+            super()._learn(parts, curator, progress)
+            self.cache_[:, -leaked[-1].shape[1] :] = torch.from_numpy(leaked[-1]).float()
 
-def test_a_clean_cache_is_caught() -> None:
-    estimator = ReadsCleanRows(Privacy(parse_level("edge"), 1.0), epochs=0)
-    report = replay_audit(estimator, small_graph, pairs=20)
+    monkeypatch.setattr(AdjacencyRows, "answer", leaking)
+    report = replay_audit(ReadsCleanRows(Privacy(parse_level("edge"), 1.0), epochs=0), small_graph, pairs=20)
     assert any("cache of the release differs" in violation for violation in report.violations)

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.audit.replay import ReplayReport, replay_audit
 from discreet.audit.small_graphs import small_graph
-from discreet.methods.gap import GAP
+from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 

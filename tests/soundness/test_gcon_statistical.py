@@ -1,24 +1,26 @@
 """Statistical audit of gcon and gcon-ssp on worst-case pairs: below ε as built, above it with half the noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from discreet.audit.bounds import epsilon_lower_bound
 from discreet.graph.graph import Graph
-from discreet.mechanisms import gaussian, objective
-from discreet.mechanisms.losses import SoftMargin
-from discreet.mechanisms.objective import ObjectiveQuery
-from discreet.ops.restart import propagate, restart_sensitivity, transition
+from discreet.mechanisms import gaussian
+from discreet.mechanisms.objective import perturbation as objective
 from discreet.privacy import events
-from discreet.privacy.gaussian import gaussian_mu
+from discreet.privacy.events.gaussian import gaussian_mu
+from discreet.privacy.levels import EdgeLevel
 from discreet.privacy.plan import Stage
+from discreet.queries.moments import SmoothedLabelMoments
+from discreet.queries.propagated import PropagatedRows
 
 EPSILON, DELTA, RUNS = 1.0, 1e-3, 4000
 FALSE_ALARM = 1e-6
 both_kinds = pytest.mark.parametrize(
-    ("kind", "alpha", "steps"), [("two nodes", 0.05, [1]), ("double star", 0.3, [math.inf])]
+    ("kind", "alpha", "steps"), [("two nodes", 0.05, (1,)), ("double star", 0.3, (math.inf,))]
 )
 
 
@@ -36,33 +38,33 @@ def pair(kind):
     return graphs, features, side
 
 
-def rows_of(kind, alpha, steps):
-    graphs, features, side = pair(kind)
-    # one column of targets: a budget shared by several columns is harder to see in one number
-    return [propagate(transition(g), features, alpha, steps) for g in graphs], side[:, None].astype(float)
-
-
 def lower_bound(statistic_0, statistic_1, *, alpha=0.05, gaussian=False):
     """ε that the best test of one number proves with confidence 1 − α."""
     found = epsilon_lower_bound({"x": statistic_0}, {"x": statistic_1}, DELTA, alpha, gaussian=gaussian)
     return found.epsilon_if_gaussian if gaussian else found.epsilon
 
 
+def minimiser(alpha, steps, count):
+    """Where the bounds are tightest: a ridge far above its floor."""
+    event = objective.draft_event(EPSILON, DELTA)
+    # one column of targets: a budget shared by several columns is harder to see in one number
+    query = PropagatedRows(EdgeLevel(), alpha, steps, True, count, 1, 1, loss="soft-margin", loss_width=1.0, ridge=1.0)
+    ridge = 1000 * objective.ridge_floor(objective.ObjectiveFacts.of(query, event))
+    return objective.objective_stage("minimiser", replace(query, ridge=ridge), event)
+
+
 def gcon_runs(kind, alpha, steps, monkeypatch, rate_factor):
     """One number of each run on both sides, under fresh noise."""
-    values, targets = rows_of(kind, alpha, steps)
-    event = objective.draft_event(EPSILON, DELTA)
-    box = event.events[0]
-    psi = restart_sensitivity(alpha, steps)
-    query = ObjectiveQuery(len(targets), 1, 1, psi, SoftMargin(1), box.epsilon, box.delta, 0.9)
-    ridge = 1000 * objective.ridge_floor(query)  # where the bounds are tightest
-    stage = objective.objective_stage("minimiser", "?", "?", query, ridge, event, "soft-margin")
+    graphs, features, side = pair(kind)
+    targets = side[:, None].astype(float)
+    stage = minimiser(alpha, steps, len(targets))
+    inputs = {"rows": features, "targets": targets, "usable": np.ones_like(targets)}
+    values = [stage.query.answer(EdgeLevel().split(graph)[1], **inputs) for graph in graphs]
     honest = objective.noise_rate
     monkeypatch.setattr(objective, "noise_rate", lambda q, r: rate_factor * honest(q, r))
     found = []
     rng = np.random.default_rng()
-    for rows in values:
-        value = np.hstack([rows, targets])
+    for value in values:
         thetas = np.array([objective.release(value, stage, rng) for _ in range(RUNS)])
         found.append(thetas[:, 0, 0])  # along x₁ − x₂, which is one-dimensional here
     return found
@@ -88,23 +90,15 @@ def test_the_audit_of_gcon_comes_near_and_half_the_noise_is_caught(kind, alpha, 
 def test_gcon_ssp_stays_below_epsilon_and_half_the_noise_is_caught(kind, alpha, steps):
     """Xᵀ·R_m·Y with centred labels: the projection of the released matrix on the difference of the two values."""
     graphs, features, side = pair(kind)
-    labels = np.eye(2)[side] - 0.5
-    values = [features.T @ propagate(transition(g), labels, alpha, steps) for g in graphs]
-    sensitivity = restart_sensitivity(alpha, steps) * math.sqrt(0.5)
+    query = SmoothedLabelMoments(EdgeLevel(), alpha, steps, everyone=True, width=1, classes=2)
+    inputs = {"rows": features, "labels": np.eye(2)[side] - 0.5}
+    values = [query.answer(EdgeLevel().split(graph)[1], **inputs) for graph in graphs]
     direction = values[1] - values[0]
-    assert np.linalg.norm(direction) <= sensitivity * (1 + 1e-12)
+    assert np.linalg.norm(direction) <= query.bound().sensitivity
     bounds = []
     for factor in (1.0, 0.5):
-        stage = Stage(
-            "moments",
-            "?",
-            "gaussian",
-            sensitivity,
-            "l2",
-            "?",
-            events.GaussianDpEvent(1 / gaussian_mu(EPSILON, DELTA)),
-            values[0].shape,
-        ).scaled(factor)
+        event = events.GaussianDpEvent(1 / gaussian_mu(EPSILON, DELTA))
+        stage = Stage("moments", query, query.bound(), event).scaled(factor)
         runs = [
             np.array(
                 [np.sum(gaussian.release(v, stage, np.random.default_rng((n, i))) * direction) for i in range(RUNS)]

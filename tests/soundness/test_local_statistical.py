@@ -9,22 +9,24 @@ import numpy as np
 import pytest
 
 from discreet.audit.statistical import audit_curator
-from discreet.mechanisms import curator, local_stages
-from discreet.mechanisms.multi_bit import MultiBit
-from discreet.mechanisms.randomized_response import RandomizedResponse
+from discreet.mechanisms import curator
+from discreet.mechanisms.local import stages
+from discreet.mechanisms.local.multi_bit import MultiBit
+from discreet.mechanisms.local.randomized_response import RandomizedResponse
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import LocalLevel
 from discreet.privacy.plan import Plan, make_plan
+from discreet.queries.reports import LABELS
 
 RUNS = 2500
 
 
 def plan(mechanism: str = "multi-bit", epsilon: float = 1.0) -> Plan:
     delta = 1e-3 if mechanism == "gaussian" else None
-    features = local_stages.feature_stage(
+    features = stages.feature_stage(
         "features", mechanism, (2, 4), epsilon=epsilon, feature_range=(0, 1), outside="refuse", delta=delta
     )
-    labels = local_stages.label_stage("labels", 2, 3, epsilon)
+    labels = stages.label_stage("labels", 2, 3, epsilon)
     privacy = Privacy(LocalLevel(), 2 * epsilon, delta or "auto")
     return make_plan("m", privacy, 2, [features, labels], "weights+predictions")
 
@@ -49,7 +51,7 @@ class TellsTooMuch(MultiBit):
 @pytest.mark.chance
 def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
-        honest = local_stages.encoder_of(stage)
+        honest = stages.encoder_of(stage)
         return TellsTooMuch(honest.epsilon, honest.width, honest.feature_range, 1).encode_rows(value, rng)
 
     monkeypatch.setitem(curator.MECHANISMS, "local multi-bit", leaky)
@@ -63,7 +65,7 @@ def test_labels_kept_too_often_are_caught(monkeypatch: pytest.MonkeyPatch) -> No
     def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
         return RandomizedResponse(3.0, 3).encode_rows(value, rng).astype(np.float64)
 
-    monkeypatch.setitem(curator.MECHANISMS, local_stages.LABELS, leaky)
+    monkeypatch.setitem(curator.MECHANISMS, LABELS, leaky)
     report = audit_curator(plan(), runs=RUNS)
     assert report.curator is not None
     assert report.curator.epsilon > 2.0

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.soundness.faults import in_methods, in_noise  # noqa: F401  (they register their faults)
+from tests.soundness.faults import in_methods, in_noise, in_what_leaves  # noqa: F401  (they register their faults)
 from tests.soundness.faults.checks import CHECKS, Subject
 from tests.soundness.faults.registry import FAULTS
 

@@ -14,10 +14,10 @@ from discreet.cli import main
 from discreet.errors import InvalidInputError, PrivacyError, UnsupportedError
 from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
-from discreet.methods.release import load_release, save_release
 from discreet.privacy import events
 from discreet.privacy.accountants import RDP_ORDERS, epsilon_of
 from discreet.privacy.certificate import seal, verify
+from discreet.release.load import load_release
 from discreet.tuning import tuner
 from discreet.tuning.tuner import make_search, tune
 from tests.contracts.cases import make
@@ -47,7 +47,7 @@ def test_the_winner_is_released_with_the_cost_of_the_search(tmp_path: Path) -> N
     assert found.accounting == "charged"
     assert found.tried == []
     assert found.settings in HIDDEN
-    folder = save_release(found.estimator, tmp_path / "release")
+    folder = found.estimator.save(tmp_path / "release")
     assert all(check.passed for check in verify(folder)), verify(folder)
     certificate = json.loads((folder / "certificate.json").read_text())
     assert certificate["epsilon"] == found.epsilon <= 4.0
@@ -112,7 +112,7 @@ def test_not_accounted_is_stamped_and_does_not_verify(tmp_path: Path) -> None:
     assert found.accounting == "not accounted"
     assert len(found.tried) == 2
     assert found.score == max(score for _, score in found.tried)
-    folder = save_release(found.estimator, tmp_path / "release")
+    folder = found.estimator.save(tmp_path / "release")
     assert [check.name for check in verify(folder) if not check.passed] == ["tuning"]
     assert "Tuning not accounted." in (folder / "card.md").read_text()
     assert load_release(folder).certificate_["tuning"].startswith("tuning not accounted")
@@ -121,7 +121,7 @@ def test_not_accounted_is_stamped_and_does_not_verify(tmp_path: Path) -> None:
 def test_a_search_that_reads_nothing_protected_is_free(tmp_path: Path) -> None:
     found = tune(make("mlp", "edge", insecure_noise_seed=None), HIDDEN, GRAPH)
     assert (found.accounting, found.epsilon) == ("free", 0.0)
-    assert all(check.passed for check in verify(save_release(found.estimator, tmp_path / "release")))
+    assert all(check.passed for check in verify(found.estimator.save(tmp_path / "release")))
     plain = tune(make("gcn", "none"), HIDDEN, GRAPH)
     assert plain.accounting == "free"
 

@@ -11,28 +11,22 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp
 from scipy.stats import gamma, norm
 
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.mechanisms import dpsgd
-from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.losses import loss_by_name
-from discreet.mechanisms.minimise import Problem, gradient
+from discreet.mechanisms.objective.losses import loss_by_name
+from discreet.mechanisms.objective.minimise import Problem, gradient
+from discreet.mechanisms.objective.perturbation import minimiser_of
 from discreet.privacy import events
-from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent
 from discreet.privacy.plan import Stage
-
-Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
-Masks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -40,11 +34,7 @@ class Seen:
     """Answers of one run of a stage in many trials, one row a trial, and the batches behind them, where it has any."""
 
     answers: FloatArray
-    batches: Masks | None = None
-
-
-def _measure(curator: Curator, stage: Stage, value: Array) -> Array:
-    return curator.measure(stage.name, value)
+    batches: BoolArray | None = None
 
 
 @dataclass(frozen=True)
@@ -62,8 +52,6 @@ class Attack:
         ``noise(stage, seen, value)`` gives what was added, in units in which it should follow ``law``; one row a trial.
     law
         ``law(stage, noise)`` is the distribution function that each entry of the noise should follow, at its entries.
-    ask
-        ``ask(curator, stage, value)`` puts the input to the curator as a method would; ``measure`` by default.
     continuous
         Whether two equal answers give away that noise was repeated.
     """
@@ -72,7 +60,6 @@ class Attack:
     log_ratio: Callable[[Stage, Seen, Array, Array], FloatArray]
     noise: Callable[[Stage, Seen, Array], FloatArray] | None = None
     law: Callable[[Stage, FloatArray], FloatArray] | None = None
-    ask: Callable[[Curator, Stage, Array], Array] = _measure
     continuous: bool = True
 
 
@@ -137,11 +124,11 @@ def _opposite_terms(stage: Stage) -> tuple[Array, Array]:
 
     Other examples are zero: they are known to the adversary anyway.
     """
-    clip, touched = float(stage.parameters["clip_norm"]), int(stage.parameters["touched"])
-    one = np.zeros((int(stage.parameters["examples"]), stage.shape[0]))
-    one[:touched] = clip * _direction(stage)
+    query = dpsgd.steps_of(stage)
+    one = np.zeros((query.num_examples, stage.shape[0]))
+    one[: query.touched.examples] = query.clip_norm * _direction(stage)
     two = -one
-    if stage.parameters["change"] == "null":
+    if query.touched.change == "null":
         two[0] = 0.0
     return one, two
 
@@ -163,13 +150,14 @@ def _steps_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatA
     return _mixture(stage, rest, one[touched], weights) - _mixture(stage, rest, two[touched], weights)
 
 
-def _batch_weights(stage: Stage, batches: Masks, touched: npt.NDArray[np.int64]) -> FloatArray:
+def _batch_weights(stage: Stage, batches: BoolArray, touched: IntArray) -> FloatArray:
     """Logarithm of the probability of each subset of the touched examples, one row a trial (or one for all)."""
     sizes = _subsets(len(touched)).sum(axis=1)
-    if isinstance(stage.event, GroupFixedSampledGaussianDpEvent):
+    if isinstance(stage.event, events.GroupFixedSampledGaussianDpEvent):
         held = batches[:, touched].sum(axis=1)
         return np.where(sizes == held[:, None], 0.0, -np.inf)
-    rate = float(stage.parameters["batch_size"]) / float(stage.parameters["examples"])
+    query = dpsgd.steps_of(stage)
+    rate = query.batch_size / query.num_examples
     weights = sizes * math.log(rate) + (len(touched) - sizes) * math.log1p(-rate)
     return np.asarray(weights[None, :], dtype=np.float64)
 
@@ -191,24 +179,7 @@ def _steps_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:
     return np.asarray((seen.answers - seen.batches.astype(np.float64) @ value) / stage.noise_std)
 
 
-@dataclass(frozen=True)
-class _FixedTerms:
-    """Terms that are what they are."""
-
-    rows: Array
-
-    def total(self, batch: dpsgd.IntArray) -> Array:
-        return np.asarray(self.rows[batch].sum(axis=0))
-
-    def terms(self) -> Array:
-        return self.rows
-
-
-def _take_step(curator: Curator, stage: Stage, value: Array) -> Array:
-    return curator.step(stage.name, _FixedTerms(value))
-
-
-register_attack(dpsgd.MECHANISM, Attack(_opposite_terms, _steps_log_ratio, _steps_noise, _standard_normal, _take_step))
+register_attack(dpsgd.MECHANISM, Attack(_opposite_terms, _steps_log_ratio, _steps_noise, _standard_normal))
 
 
 # -------------------------------------------------------------------- objective perturbation
@@ -217,7 +188,7 @@ register_attack(dpsgd.MECHANISM, Attack(_opposite_terms, _steps_log_ratio, _step
 def _opposite_rows(stage: Stage) -> tuple[Array, Array]:
     """As many unit rows turned round as Ψ allows (each costs 2), the last by as much as is left."""
     rows, width = stage.shape
-    classes = int(stage.parameters["classes"])
+    classes = minimiser_of(stage).classes
     one = np.zeros((rows, width))
     one[:, 0] = 1.0
     one[:, -classes] = 1.0
@@ -231,14 +202,14 @@ def _opposite_rows(stage: Stage) -> tuple[Array, Array]:
 
 def _objective_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatArray:
     """From Θ one can read the tilt B that made it: the density is that of B times the Jacobian of Θ → B."""
-    shape = stage.answer_shape or ()
+    shape = stage.query.answer_shape or ()
     thetas = [answer.reshape(shape) for answer in seen.answers]
     return np.array([_log_density(stage, theta, one) - _log_density(stage, theta, two) for theta in thetas])
 
 
 def _log_density(stage: Stage, theta: FloatArray, value: Array) -> float:
     plain = _unperturbed(stage, value)
-    total = -float(stage.parameters["noise_rate"]) * np.linalg.norm(_tilt(plain, theta), axis=0).sum()
+    total = -minimiser_of(stage).noise_rate * np.linalg.norm(_tilt(plain, theta), axis=0).sum()
     curvature = plain.loss.curvature(plain.rows @ theta, plain.targets)
     for column in range(theta.shape[1]):
         hessian = plain.rows.T @ (plain.rows * curvature[:, [column]])
@@ -247,11 +218,11 @@ def _log_density(stage: Stage, theta: FloatArray, value: Array) -> float:
 
 
 def _unperturbed(stage: Stage, value: Array) -> Problem:
-    classes = int(stage.parameters["classes"])
+    query = minimiser_of(stage)
+    classes = query.classes
     z, y = value[:, :-classes].astype(np.float64), value[:, -classes:].astype(np.float64)
-    loss = loss_by_name(stage.parameters["loss"], classes, stage.parameters["loss_width"])
-    ridge = float(stage.parameters["ridge"]) + float(stage.parameters["extra_ridge"])
-    return Problem(z, y, ridge, np.zeros((z.shape[1], classes)), loss)
+    loss = loss_by_name(query.loss, classes, query.loss_width)
+    return Problem(z, y, query.ridge + query.extra_ridge, np.zeros((z.shape[1], classes)), loss)
 
 
 def _tilt(plain: Problem, theta: FloatArray) -> FloatArray:
@@ -260,18 +231,13 @@ def _tilt(plain: Problem, theta: FloatArray) -> FloatArray:
 
 def _radii(stage: Stage, seen: Seen, value: Array) -> FloatArray:
     """The length of each column of the tilt, times its rate."""
-    plain, shape = _unperturbed(stage, value), stage.answer_shape or ()
+    plain, shape = _unperturbed(stage, value), stage.query.answer_shape or ()
     lengths = [np.linalg.norm(_tilt(plain, answer.reshape(shape)), axis=0) for answer in seen.answers]
-    return np.array(lengths) * float(stage.parameters["noise_rate"])
+    return np.array(lengths) * minimiser_of(stage).noise_rate
 
 
 def _erlang(stage: Stage, noise: FloatArray) -> FloatArray:
-    return np.asarray(gamma.cdf(noise, (stage.answer_shape or (1,))[0]))
+    return np.asarray(gamma.cdf(noise, (stage.query.answer_shape or (1,))[0]))
 
 
 register_attack("objective", Attack(_opposite_rows, _objective_log_ratio, _radii, _erlang))
-
-
-def known_mechanisms() -> Sequence[str]:
-    """The mechanisms that audits can attack by name."""
-    return tuple(_ATTACKS)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import laplace, norm
 
-from discreet.audit.attacks import Array, Attack, FloatArray, Seen, register_attack
-from discreet.mechanisms import local_stages
-from discreet.mechanisms.additive_reports import AdditiveReports, LaplaceReports
-from discreet.mechanisms.multi_bit import MultiBit
+from discreet.arrays import Array, FloatArray
+from discreet.audit.attacks import Attack, Seen, register_attack
+from discreet.mechanisms.local import stages as local_stages
+from discreet.mechanisms.local.additive_reports import AdditiveReports, LaplaceReports
+from discreet.mechanisms.local.multi_bit import MultiBit
 from discreet.privacy.plan import Stage
+from discreet.queries.reports import LABELS
 
 
 def _ends_of_the_range(stage: Stage) -> tuple[Array, Array]:
     """The first record all α, against all β; the others are all β, where the law of reports is easiest to check."""
-    two = np.full(stage.shape, float(stage.parameters["high"]))
+    low, high = local_stages.encoder_of(stage).feature_range
+    two = np.full(stage.shape, high)
     one = two.copy()
-    one[0] = float(stage.parameters["low"])
+    one[0] = low
     return one, two
 
 
@@ -111,4 +114,4 @@ for _mechanism in local_stages.FEATURES:
             continuous=_mechanism.endswith(("laplace", "gaussian")),
         ),
     )
-register_attack(local_stages.LABELS, Attack(_two_labels, _label_log_ratio, _label_noise, _as_it_is, continuous=False))
+register_attack(LABELS, Attack(_two_labels, _label_log_ratio, _label_noise, _as_it_is, continuous=False))

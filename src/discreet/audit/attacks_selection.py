@@ -6,17 +6,16 @@ import numpy as np
 from scipy.special import log_ndtr
 from scipy.stats import laplace
 
-from discreet.audit.attacks import Array, Attack, FloatArray, Seen, register_attack
+from discreet.arrays import Array, FloatArray, IntArray
+from discreet.audit.attacks import Attack, Seen, register_attack
 from discreet.mechanisms import topk
-from discreet.privacy import events
 from discreet.privacy.plan import Stage
-from discreet.privacy.top_k import OneShotTopKDpEvent
 
 
 def _all_or_the_others(stage: Stage) -> tuple[Array, Array]:
     """In every row the first K candidates at the clip bound and the others at zero, against the reverse."""
     rows, candidates = stage.shape
-    first = np.arange(candidates) < int(stage.parameters["picks"])
+    first = np.arange(candidates) < topk.picks_of(stage).picks
     one = np.tile(np.where(first, stage.sensitivity, 0.0), (rows, 1))
     return one, stage.sensitivity - one
 
@@ -24,23 +23,16 @@ def _all_or_the_others(stage: Stage) -> tuple[Array, Array]:
 def _two_candidates(stage: Stage) -> tuple[Array, Array]:
     """In every row all of the norm on one candidate, against all of it on another."""
     one, two = np.zeros(stage.shape), np.zeros(stage.shape)
-    one[:, 0] = two[:, -1] = float(stage.parameters["clip"])
+    one[:, 0] = two[:, -1] = topk.picks_of(stage).clip
     return one, two
 
 
-def _split(stage: Stage, seen: Seen) -> tuple[np.ndarray, FloatArray]:
+def _split(stage: Stage, seen: Seen) -> tuple[IntArray, FloatArray]:
     answers = seen.answers.reshape(len(seen.answers), stage.shape[0], -1, 2)
     return answers[..., 0].astype(np.int64), answers[..., 1]
 
 
 # -------------------------------------------------------------------- Gumbel, with Laplace values
-
-
-def _scales(stage: Stage) -> tuple[float, float | None]:
-    leaves = {type(leaf): leaf for leaf, _ in events.leaves(stage.event)}
-    scale = leaves[OneShotTopKDpEvent].noise_multiplier * stage.sensitivity
-    values = leaves.get(events.LaplaceDpEvent)
-    return scale, None if values is None else values.noise_multiplier * stage.sensitivity
 
 
 def _gumbel_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatArray:
@@ -51,7 +43,7 @@ def _gumbel_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> Float
 def _gumbel_log_likelihood(stage: Stage, seen: Seen, scores: FloatArray) -> FloatArray:
     """The largest first of scores plus Gumbel noise: one pick after another by their exponentials (Plackett, Luce)."""
     picked, values = _split(stage, seen)
-    scale, spread = _scales(stage)
+    scale, spread = topk.gumbel_scales(stage)
     rows = np.arange(len(scores))[:, None]
     chosen = scores[rows, picked] / scale
     left = np.tile(scores / scale, (len(picked), 1, 1))
@@ -73,7 +65,7 @@ def _log_sum(logarithms: FloatArray) -> FloatArray:
 def _gumbel_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:
     """What was added to the values of picks; indices alone have nothing added."""
     picked, values = _split(stage, seen)
-    spread = _scales(stage)[1]
+    spread = topk.gumbel_scales(stage)[1]
     if spread is None:
         return np.empty((len(picked), 0))
     true = np.stack([row[picked[:, number]] for number, row in enumerate(value)], axis=1)

@@ -12,13 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta, norm
 
+from discreet.arrays import FloatArray, IntArray
 from discreet.errors import ParameterError
-from discreet.privacy.gaussian import gaussian_epsilon
+from discreet.privacy.events.gaussian import gaussian_epsilon
 
-FloatArray = npt.NDArray[np.float64]
 LEAST_RUNS = 20
 _THRESHOLDS = 400
 
@@ -145,16 +144,14 @@ def _thresholds(hit: FloatArray, alarm: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([cuts, np.nextafter(cuts, -np.inf)]))
 
 
-def _above(values: FloatArray, cuts: FloatArray) -> npt.NDArray[np.int64]:
+def _above(values: FloatArray, cuts: FloatArray) -> IntArray:
     return len(values) - np.searchsorted(np.sort(values), cuts, side="right")
 
 
 # -------------------------------------------------------------------- judging it on the second
 
 
-def _limits(
-    hits: npt.NDArray[np.int64] | int, alarms: npt.NDArray[np.int64] | int, runs: int, alpha: float
-) -> tuple[FloatArray, FloatArray]:
+def _limits(hits: IntArray | int, alarms: IntArray | int, runs: int, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Clopper–Pearson: the true rate is above the first and the false rate below the second, each but for alpha/2."""
     hits, alarms = np.asarray(hits), np.asarray(alarms)
     low = np.where(hits > 0, beta.ppf(alpha / 2, np.maximum(hits, 1), runs - hits + 1), 0.0)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array, BoolArray
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
-from discreet.methods.release import release_files
-
-Array = npt.NDArray[Any]
+from discreet.privacy.release_folder import WEIGHTS, release_files
 
 
 def differences(one: Mapping[str, Array], two: Mapping[str, Array]) -> list[str]:
@@ -29,9 +26,9 @@ def release_faults(
         yield f"{name} of the release differs although every stage answered the same"
     if first.certificate_ != second.certificate_:
         yield "the certificates differ"
-    files = release_files(first), release_files(second)
+    files = [release_files(fitted.certificate_, fitted._state(), fitted._config()) for fitted in (first, second)]
     for name in files[0]:
-        if name != "weights.safetensors" and files[0][name] != files[1][name]:
+        if name != WEIGHTS and files[0][name] != files[1][name]:
             yield f"{name} of the release differs although every stage answered the same"
     for graph, neighbor in zip(graphs, neighbors, strict=True):
         fault = _prediction_fault(first, second, graph, neighbor)
@@ -56,7 +53,7 @@ def _prediction_fault(first: NodeClassifier, second: NodeClassifier, graph: Grap
     return None
 
 
-def _ends_of_changes(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
+def _ends_of_changes(graph: Graph, neighbor: Graph) -> BoolArray:
     """Nodes at which an edge was added or removed: they may see it."""
     changed = (graph.adjacency != neighbor.adjacency).tocoo()
     touched = np.zeros(graph.num_nodes, dtype=np.bool_)
@@ -64,7 +61,7 @@ def _ends_of_changes(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
     return touched
 
 
-def _changed_records(graph: Graph, neighbor: Graph) -> npt.NDArray[np.bool_]:
+def _changed_records(graph: Graph, neighbor: Graph) -> BoolArray:
     """Where features or labels differ: at the protected node alone."""
     one, two = (g.features if isinstance(g.features, np.ndarray) else g.features.toarray() for g in (graph, neighbor))
     return (one != two).any(axis=1) | (graph.labels != neighbor.labels)

@@ -16,9 +16,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binomtest, chi2, kstest, norm
 
-from discreet.audit.attacks import FloatArray, attack_on
+from discreet.arrays import BoolArray, FloatArray
+from discreet.audit.attacks import attack_on
 from discreet.audit.trials import Index, Trials
-from discreet.privacy.group_sampling import GroupFixedSampledGaussianDpEvent
+from discreet.mechanisms.dpsgd import steps_of
+from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 
 _LARGEST_MATRIX = 80
@@ -111,10 +113,11 @@ def _worst_correlation(name: str, one: FloatArray, two: FloatArray, *, skip_own:
 # -------------------------------------------------------------------- batches
 
 
-def _batches(plan: Plan, batches: dict[Index, npt.NDArray[np.bool_]]) -> Iterator[NoiseCheck]:
+def _batches(plan: Plan, batches: dict[Index, BoolArray]) -> Iterator[NoiseCheck]:
     for (name, run), masks in batches.items():
         stage = plan.stage(name)
-        rate = stage.parameters["batch_size"] / stage.parameters["examples"]
+        query = steps_of(stage)
+        rate = query.batch_size / query.num_examples
         if rate == 1:
             yield NoiseCheck("whole batches", f"{name}, run {run}", float(masks.all()), "every example, every step")
             continue
@@ -123,7 +126,7 @@ def _batches(plan: Plan, batches: dict[Index, npt.NDArray[np.bool_]]) -> Iterato
             worst = min(worst, float(binomtest(int(count), len(masks), rate).pvalue))
         detail = f"rates {counts.min() / len(masks):.4f} to {counts.max() / len(masks):.4f}, declared {rate:.4f}"
         yield NoiseCheck("rate of batches", f"{name}, run {run}", min(1.0, worst * len(counts)), detail)
-        if isinstance(stage.event, GroupFixedSampledGaussianDpEvent):
+        if isinstance(stage.event, events.GroupFixedSampledGaussianDpEvent):
             right = (masks.sum(axis=1) == stage.event.batch_size).all()
             yield NoiseCheck("size of batches", f"{name}, run {run}", float(right), "the same size in every step")
         else:

@@ -12,20 +12,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 from sklearn.base import clone
 
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms import dpsgd
-from discreet.mechanisms.curator import Array, Curator
+from discreet.graph.parts import PrivatePart
+from discreet.mechanisms.curator import Curator, Terms
+from discreet.mechanisms.dpsgd import steps_of
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.plan import Plan, Stage
 
-FloatArray = npt.NDArray[np.float64]
 GUESSED = 0.2
 """The share of canaries whose coins are guessed: those with the highest and the lowest scores."""
 
@@ -67,7 +67,7 @@ def one_run_lower_bound(canaries: int, guesses: int, correct: int, delta: float,
     return low
 
 
-def guess(scores: FloatArray, guesses: int) -> npt.NDArray[np.int64]:
+def guess(scores: FloatArray, guesses: int) -> IntArray:
     """+1 (present) for the highest scores, −1 (null) for the lowest, 0 (no guess) between; as many guesses as said."""
     order = np.argsort(scores, kind="stable")
     found = np.zeros(len(scores), dtype=np.int64)
@@ -92,7 +92,7 @@ class OneRun:
         return asdict(self)
 
 
-def judge(scores: FloatArray, present: npt.NDArray[np.bool_], delta: float, alpha: float) -> OneRun:
+def judge(scores: FloatArray, present: BoolArray, delta: float, alpha: float) -> OneRun:
     """Guess by scores, count, and bound."""
     guesses = max(2, round(GUESSED * len(scores)))
     told = guess(scores, guesses)
@@ -117,11 +117,12 @@ def audit_one_run(
     full = canary_graph(canaries, others, rng)
     present = coins.random(canaries) < 0.5
     level = estimator._checked_privacy().level
-    here, everyone = level.view(without_canaries(full, np.flatnonzero(~present))), level.view(full)
-    plan = estimator.plan(here.public)
-    first = _Remembering(plan)
+    here, private = level.split(without_canaries(full, np.flatnonzero(~present)))
+    everyone, all_private = level.split(full)
+    plan = estimator.plan(here.facts)
+    first = _Remembering(plan, private)
     clone(estimator)._fit_with([here], first)
-    second = _Scoring(plan, first, canaries)
+    second = _Scoring(plan, all_private, first, canaries)
     clone(estimator)._fit_with([everyone], second)
     return judge(second.scores, present, plan.delta, alpha)
 
@@ -146,7 +147,7 @@ def canary_graph(canaries: int, others: int, rng: np.random.Generator) -> Graph:
     return graph.with_masks(np.arange(n), None, None)
 
 
-def without_canaries(graph: Graph, absent: Sequence[int] | npt.NDArray[np.int64]) -> Graph:
+def without_canaries(graph: Graph, absent: Sequence[int] | IntArray) -> Graph:
     """The same graph with these nodes null."""
     features, labels = np.array(graph.features), graph.labels.copy()
     features[absent], labels[absent] = 0.0, -1
@@ -156,23 +157,21 @@ def without_canaries(graph: Graph, absent: Sequence[int] | npt.NDArray[np.int64]
 class _Remembering(Curator):
     """Runs the plan and keeps what it answered."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, NoiseSource())
+    def __init__(self, plan: Plan, private: PrivatePart) -> None:
+        super().__init__(plan, NoiseSource(), [private])
         self.answers: list[Array] = []
-        self.batches: list[dpsgd.IntArray] = []
+        self.batches: list[IntArray] = []
         self.keys: list[bytes] = []
 
     def _answer(self, stage: Stage, run: int, value: Array) -> Array:
         self.answers.append(super()._answer(stage, run, value))
         return self.answers[-1].copy()
 
-    def _answer_step(
-        self, stage: Stage, run: int, batch: dpsgd.IntArray, value: Array, query: dpsgd.ClippedTerms
-    ) -> Array:
-        self.answers.append(super()._answer_step(stage, run, batch, value, query).copy())
+    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
+        self.answers.append(super()._answer_step(stage, run, batch, value, terms).copy())
         return self.answers[-1].copy()
 
-    def _batch(self, stage: Stage, run: int) -> dpsgd.IntArray:
+    def _batch(self, stage: Stage, run: int) -> IntArray:
         self.batches.append(super()._batch(stage, run))
         return self.batches[-1]
 
@@ -188,8 +187,8 @@ class _Scoring(Curator):
     variance 1/4 of a coin its solution is the best linear estimate. The auditor knows neither batches nor coins.
     """
 
-    def __init__(self, plan: Plan, recorded: _Remembering, canaries: int) -> None:
-        super().__init__(plan, NoiseSource())
+    def __init__(self, plan: Plan, private: PrivatePart, recorded: _Remembering, canaries: int) -> None:
+        super().__init__(plan, NoiseSource(), [private])
         self._answers, self._batches = iter(recorded.answers), iter(recorded.batches)
         self._keys = iter(recorded.keys)
         self._gram, self._moment = np.zeros((canaries, canaries)), np.zeros(canaries)
@@ -202,17 +201,15 @@ class _Scoring(Curator):
     def _answer(self, stage: Stage, run: int, value: Array) -> Array:
         return next(self._answers).copy()
 
-    def _answer_step(
-        self, stage: Stage, run: int, batch: dpsgd.IntArray, value: Array, query: dpsgd.ClippedTerms
-    ) -> Array:
-        answer, terms = next(self._answers), query.terms().astype(np.float64)
-        rate = float(stage.parameters["batch_size"]) / float(stage.parameters["examples"])
-        own, rest = rate * terms[: len(self._moment)], rate * terms[len(self._moment) :].sum(axis=0)
+    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
+        answer, found, query = next(self._answers), terms().astype(np.float64), steps_of(stage)
+        rate = query.batch_size / query.num_examples
+        own, rest = rate * found[: len(self._moment)], rate * found[len(self._moment) :].sum(axis=0)
         self._gram += own @ own.T / stage.noise_std**2
         self._moment += own @ (answer - rest) / stage.noise_std**2
         return answer.copy()
 
-    def _batch(self, stage: Stage, run: int) -> dpsgd.IntArray:
+    def _batch(self, stage: Stage, run: int) -> IntArray:
         return next(self._batches)
 
     def _draw_key(self, name: str, run: int) -> bytes:

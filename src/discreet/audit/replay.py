@@ -17,21 +17,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
+from discreet.arrays import Array, IntArray
 from discreet.audit.compare import differences, release_faults
 from discreet.audit.refusals import OneSidedRefusalError, PastTheRefusalError, check_refusals, refusal
 from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms import dpsgd, local_stages
-from discreet.mechanisms.curator import MECHANISMS, Curator
+from discreet.graph.parts import PrivatePart, PublicPart
+from discreet.mechanisms import dpsgd
+from discreet.mechanisms.curator import MECHANISMS, Curator, Terms
+from discreet.mechanisms.local import stages as local_stages
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.gradients import METRIC
 
-Array = npt.NDArray[Any]
 _T = TypeVar("_T")
 Adversary = Callable[[Array, np.random.Generator], Array]
 
@@ -73,10 +75,17 @@ class Record:
 class RecordingCurator(Curator):
     """Runs the plan as usual, through an adversary, and keeps what it saw."""
 
-    def __init__(self, plan: Plan, noise: NoiseSource, adversary: Adversary, rng: np.random.Generator) -> None:
-        super().__init__(plan, noise)
+    def __init__(
+        self,
+        plan: Plan,
+        noise: NoiseSource,
+        private: Sequence[PrivatePart],
+        adversary: Adversary,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(plan, noise, private)
         self.records: list[Record] = []
-        self.batches: list[npt.NDArray[np.int64]] = []
+        self.batches: list[IntArray] = []
         self.keys: list[bytes] = []
         self.faults: list[str] = []
         self._adversary = adversary
@@ -89,7 +98,7 @@ class RecordingCurator(Curator):
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(state)))
         return answer
 
-    def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
+    def _batch(self, stage: Stage, run: int) -> IntArray:
         self.batches.append(super()._batch(stage, run))
         self.faults.extend(batch_faults(stage, self.batches[-1]))
         return self.batches[-1]
@@ -98,44 +107,42 @@ class RecordingCurator(Curator):
         self.keys.append(super()._draw_key(name, run))
         return self.keys[-1]
 
-    def _answer_step(
-        self, stage: Stage, run: int, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms
-    ) -> Array:
+    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
         """Record the clipped terms of *all* examples, whichever the batch holds, and check that they are its sum."""
-        state, terms = self._watched_state(), self._all_terms(stage, batch, value, query)
-        answer = self._adversary(super()._answer_step(stage, run, batch, value, query), self._rng)
-        self.records.append(Record(stage.name, run, terms, answer.copy(), dict(state)))
+        state, every_term = self._watched_state(), self._every_term(stage, batch, value, terms)
+        answer = self._adversary(super()._answer_step(stage, run, batch, value, terms), self._rng)
+        self.records.append(Record(stage.name, run, every_term, answer.copy(), dict(state)))
         return answer
 
-    def _all_terms(self, stage: Stage, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms) -> Array:
-        terms = query.terms().astype(np.float64)
-        allowed = TOLERANCE * (1 + len(batch)) * float(stage.parameters["clip_norm"])
-        if np.linalg.norm(terms[batch].sum(axis=0) - value) > allowed:
+    def _every_term(self, stage: Stage, batch: IntArray, value: Array, terms: Terms) -> Array:
+        found = terms().astype(np.float64)
+        allowed = TOLERANCE * (1 + len(batch)) * dpsgd.steps_of(stage).clip_norm
+        if np.linalg.norm(found[batch].sum(axis=0) - value) > allowed:
             self.faults.append(f"what stage {stage.name!r} adds is not the sum of the terms of its batch")
-        return terms
+        return found
 
 
 class ReplayingCurator(RecordingCurator):
     """Hands out recorded answers, batches and keys instead of fresh ones."""
 
-    def __init__(self, plan: Plan, noise: NoiseSource, recorded: RecordingCurator) -> None:
-        super().__init__(plan, noise, ADVERSARIES["own"], np.random.default_rng(0))
+    def __init__(
+        self, plan: Plan, noise: NoiseSource, private: Sequence[PrivatePart], recorded: RecordingCurator
+    ) -> None:
+        super().__init__(plan, noise, private, ADVERSARIES["own"], np.random.default_rng(0))
         self._recorded = recorded
 
     def _answer(self, stage: Stage, run: int, value: Any) -> Array:
         return self._replay(stage, run, dense(value))
 
-    def _answer_step(
-        self, stage: Stage, run: int, batch: npt.NDArray[np.int64], value: Array, query: dpsgd.ClippedTerms
-    ) -> Array:
-        return self._replay(stage, run, self._all_terms(stage, batch, value, query))
+    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
+        return self._replay(stage, run, self._every_term(stage, batch, value, terms))
 
     def _replay(self, stage: Stage, run: int, value: Array) -> Array:
         answer = _next(self._recorded.records, self.records).answer.copy()
         self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(self._watched_state())))
         return answer
 
-    def _batch(self, stage: Stage, run: int) -> npt.NDArray[np.int64]:
+    def _batch(self, stage: Stage, run: int) -> IntArray:
         self.batches.append(_next(self._recorded.batches, self.batches))
         return self.batches[-1]
 
@@ -150,11 +157,11 @@ def _next(recorded: list[_T], replayed: list[_T]) -> _T:
     return recorded[len(replayed)]
 
 
-def batch_faults(stage: Stage, batch: npt.NDArray[np.int64]) -> list[str]:
+def batch_faults(stage: Stage, batch: IntArray) -> list[str]:
     """What no batch may be, however it was drawn: an example twice, or one that does not exist."""
     if len(np.unique(batch)) < len(batch):
         return [f"a batch of stage {stage.name!r} holds an example twice"]
-    if len(batch) and not 0 <= batch.min() <= batch.max() < int(stage.parameters["examples"]):
+    if len(batch) and not 0 <= batch.min() <= batch.max() < dpsgd.steps_of(stage).num_examples:
         return [f"a batch of stage {stage.name!r} holds an example that does not exist"]
     return []
 
@@ -255,11 +262,19 @@ def replayed(
     Raises :class:`OneSidedRefusalError` where one is refused, and the method's own error where both are.
     """
     rng = np.random.default_rng(seed)
-    recorder = RecordingCurator(plan, NoiseSource(insecure_seed=seed), ADVERSARIES[adversary], rng)
-    refused = refusal(lambda: first._fit_with(graphs, recorder))
-    player = ReplayingCurator(plan, NoiseSource(insecure_seed=seed + 1), recorder)
-    check_refusals(refused, refusal(lambda: second._fit_with(neighbors, player)))
+    (parts, private), (other_parts, other_private) = (split_all(first, side) for side in (graphs, neighbors))
+    recorder = RecordingCurator(plan, NoiseSource(insecure_seed=seed), private, ADVERSARIES[adversary], rng)
+    refused = refusal(lambda: first._fit_with(parts, recorder))
+    player = ReplayingCurator(plan, NoiseSource(insecure_seed=seed + 1), other_private, recorder)
+    check_refusals(refused, refusal(lambda: second._fit_with(other_parts, player)))
     return recorder, player
+
+
+def split_all(estimator: NodeClassifier, graphs: Sequence[Graph]) -> tuple[list[PublicPart], list[PrivatePart]]:
+    """The public and the private parts of graphs, as the estimator's level splits them."""
+    level = estimator._checked_privacy().level
+    split = [level.split(graph) for graph in graphs]
+    return [public for public, _ in split], [private for _, private in split]
 
 
 def replay_audit(
@@ -343,7 +358,7 @@ def _compare_stages(plan: Plan, first: list[Record], second: list[Record], repor
 
 def _distance(stage: Stage, one: Array, two: Array) -> tuple[float, str | None]:
     """How far two inputs are apart, over what is declared, and what is wrong with that, or None."""
-    if stage.metric == dpsgd.METRIC:
+    if stage.metric == METRIC:
         return dpsgd.term_distance(stage, one, two, TOLERANCE)
     if local_stages.is_local(stage) and not _sees_one_record(stage, one, two):
         return np.inf, f"a report of stage {stage.name!r} moved with another node's record"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +19,8 @@ from discreet.audit.small_graphs import graph_at
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, shaped_pairs, worst_pair
-from discreet.errors import GraphError, OutputExistsError, ParameterError, UnsupportedError
+from discreet.errors import GraphError, ParameterError, UnsupportedError
+from discreet.files import check_free, to_json, write_whole
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import OBJECTS
@@ -95,7 +94,8 @@ class AuditReport:
             "statistics": self.statistical.to_json(),
             "caveat": CAVEAT,
         }
-        return {**content, "digest": audit_digest(content)}
+        written = to_json(content)
+        return {**written, "digest": audit_digest(written)}
 
     def rows(self) -> list[dict[str, str]]:
         """The report as a table."""
@@ -198,16 +198,5 @@ def _subject(subject: Subject, delta: float) -> dict[str, Any]:
 
 def write_report(report: AuditReport, path: Path) -> None:
     """Write the report as JSON to a file that does not exist yet, whole or not at all."""
-    if path.exists():
-        raise OutputExistsError(f"{path} exists already: choose another file, or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(report.to_json(), file, indent=2, ensure_ascii=False)
-            file.write("\n")
-        os.chmod(temporary, 0o644)
-        os.rename(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    check_free(path)
+    write_whole(path, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")

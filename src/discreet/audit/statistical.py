@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from discreet.audit.attacks import Array, FloatArray, attack_on
+from discreet.arrays import Array, FloatArray
+from discreet.audit.attacks import attack_on
 from discreet.audit.bounds import LowerBound, epsilon_lower_bound
 from discreet.audit.compare import differences
 from discreet.audit.noise_checks import NoiseCheck, noise_checks, repeats

@@ -47,7 +47,7 @@ def release_subject(folder: str | Path) -> Subject:
     Its plan keeps every step, and batches keep their rate. In whole fits the steps are cut, with the noise
     calibrated to what is left: replay and pipeline see the same code at the same (ε, δ).
     """
-    from discreet.methods.release import load_release
+    from discreet.release.load import load_release
 
     loaded = load_release(folder)
     privacy = loaded._checked_privacy()

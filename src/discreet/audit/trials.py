@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -18,15 +18,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from discreet.audit.attacks import Array, FloatArray, Seen, attack_on
-from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray
+from discreet.audit.attacks import Seen, attack_on
+from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense, split_all
 from discreet.graph.graph import Graph
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.dpsgd import IntArray
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
-from discreet.privacy.node_sampling import split_sampling
+from discreet.privacy.events.table import split_sampling
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.gradients import GradientSteps
 
 Index = tuple[str, int]
 CHUNK = 250
@@ -40,9 +41,9 @@ class Trials:
     """What many trials on one graph (or one side of a worst pair) gave."""
 
     log_ratio: FloatArray
-    features: npt.NDArray[np.float64]
+    features: FloatArray
     noise: dict[Index, FloatArray] = field(default_factory=dict)
-    batches: dict[Index, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    batches: dict[Index, BoolArray] = field(default_factory=dict)
     prints: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     faults: list[str] = field(default_factory=list)
 
@@ -119,16 +120,23 @@ class _Watching(Curator):
         self.examples: list[int] = []
         self.prints: list[int] = []
         self.faults: list[str] = []
+        self._worst: Array = np.empty(0)
 
-    def ask(self, stage: Stage, value: Array) -> None:
-        attack = attack_on(stage)
-        assert attack is not None
+    def put(self, stage: Stage, value: Array) -> None:
+        """Put an input to the curator in the place of what its query would compute."""
         before = len(self.drawn)
-        self.answers.append(dense(attack.ask(self, stage, value)))
+        self._worst = value
+        self.answers.append(dense(Curator.ask(self, stage.name)))
         self.prints.extend(_prints_of(stage, self.answers[-1]))
         if len(self.drawn) == before:
             self.drawn.append(None)
-        self.examples.append(int(stage.parameters.get("examples", 0)))
+        self.examples.append(stage.query.num_examples if isinstance(stage.query, GradientSteps) else 0)
+
+    def _compute(self, stage: Stage, inputs: Mapping[str, Any]) -> Array:
+        return self._worst[inputs["batch"]].sum(axis=0) if "batch" in inputs else self._worst
+
+    def _terms(self, stage: Stage, inputs: Mapping[str, Any]) -> Array:
+        return self._worst
 
     def _batch(self, stage: Stage, run: int) -> IntArray:
         batch = super()._batch(stage, run)
@@ -142,9 +150,9 @@ def _one_curator(plan: Plan, inputs: dict[str, Array]) -> _Watching:
     for stage in plan.stages:
         for _ in range(stage.runs):
             if stage.name in inputs:
-                curator.ask(stage, inputs[stage.name])
+                curator.put(stage, inputs[stage.name])
             else:
-                curator.key(stage.name)
+                curator.draw_key(stage.name)
     curator.finish()
     return curator
 
@@ -182,7 +190,7 @@ def _kept_runs(stage: Stage) -> set[int]:
     return {0, 1, stage.runs - 1}
 
 
-def _spaced(size: int, kept: int) -> npt.NDArray[np.int64]:
+def _spaced(size: int, kept: int) -> IntArray:
     """Positions spread over all entries, the first and the last among them."""
     return np.unique(np.linspace(0, size - 1, min(size, kept)).round().astype(np.int64))
 
@@ -219,10 +227,11 @@ class FitTask:
         here, there = (self.pair[self.side], self.pair[1 - self.side])
         first, second = clone(self.estimator), clone(self.estimator)
         rng = np.random.default_rng(0)
-        recorder = RecordingCurator(self.plan, NoiseSource(), ADVERSARIES["own"], rng)
-        first._fit_with([here], recorder)
-        player = ReplayingCurator(self.plan, NoiseSource(), recorder)
-        second._fit_with([there], player)
+        (parts, private), (other_parts, other_private) = (split_all(first, [graph]) for graph in (here, there))
+        recorder = RecordingCurator(self.plan, NoiseSource(), private, ADVERSARIES["own"], rng)
+        first._fit_with(parts, recorder)
+        player = ReplayingCurator(self.plan, NoiseSource(), other_private, recorder)
+        second._fit_with(other_parts, player)
         sides = (recorder, player) if self.side == 0 else (player, recorder)
         stages = [self.plan.stage(record.stage) for record in recorder.records]
         prints = [
@@ -245,8 +254,8 @@ class FitTask:
             stage = self.plan.stage(record.stage)
             attack = attack_on(stage)
             mask = None
-            if "examples" in stage.parameters:
-                mask = np.zeros((1, int(stage.parameters["examples"])), dtype=np.bool_)
+            if isinstance(stage.query, GradientSteps):
+                mask = np.zeros((1, stage.query.num_examples), dtype=np.bool_)
                 mask[0, next(batches)] = True
             if attack is not None:
                 seen = Seen(record.answer.reshape(1, -1).astype(np.float64), mask)

@@ -7,22 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
+from discreet.arrays import FloatArray
 from discreet.audit.refusals import OneSidedRefusalError
 from discreet.audit.replay import METRICS, RecordingCurator, ReplayReport, common_plan, replayed
 from discreet.audit.small_graphs import graph_at
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms import dpsgd, topk
+from discreet.mechanisms import topk
 from discreet.methods.base import NodeClassifier
-from discreet.privacy import events
+from discreet.privacy.events.table import split_sampling
 from discreet.privacy.levels import EdgeLevel, Level, LocalLevel, NeighborLevel, NodeLevel
 from discreet.privacy.moves import null_record, set_row, toggle, without_edges
-from discreet.privacy.node_sampling import split_sampling
 from discreet.privacy.plan import Plan, Stage
-from discreet.privacy.top_k import OneShotTopKDpEvent
+from discreet.queries.gradients import GradientSteps
 
 NODES = 8
 """All pairs that are searched have this many nodes, so that one or two calibrations do for all of them."""
@@ -111,8 +110,8 @@ def expected_losses(plan: Plan, one: RecordingCurator, two: RecordingCurator) ->
     for first, second in zip(one.records, two.records, strict=True):
         stage = plan.stage(first.stage)
         apart = (first.value - second.value).astype(np.float64)
-        if stage.metric == dpsgd.METRIC:
-            rate = stage.parameters["batch_size"] / stage.parameters["examples"]
+        if isinstance(stage.query, GradientSteps):
+            rate = stage.query.batch_size / stage.query.num_examples
             moved = rate * float(np.linalg.norm(apart.sum(axis=0))) / stage.noise_std
         elif stage.mechanism == topk.GUMBEL:
             moved = _moved_picks(stage, apart)
@@ -124,12 +123,10 @@ def expected_losses(plan: Plan, one: RecordingCurator, two: RecordingCurator) ->
     return total
 
 
-def _moved_picks(stage: Stage, apart: npt.NDArray[np.float64]) -> float:
+def _moved_picks(stage: Stage, apart: FloatArray) -> float:
     """The loss of all picks: η²/4 (squared) for one whose scores, in units of its noise, move within a range of η."""
-    leaves = {type(leaf): leaf for leaf, _ in events.leaves(stage.event)}
-    scale = leaves[OneShotTopKDpEvent].noise_multiplier * stage.sensitivity
-    ranges = np.ptp(apart, axis=1) / scale
-    return float(np.sqrt(stage.parameters["picks"] * np.square(ranges).sum() / 4))
+    ranges = np.ptp(apart, axis=1) / topk.gumbel_scales(stage)[0]
+    return float(np.sqrt(topk.picks_of(stage).picks * np.square(ranges).sum() / 4))
 
 
 # -------------------------------------------------------------------- by hand

@@ -16,10 +16,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import discreet
 from discreet.bench.graphs import graph_of
-from discreet.bench.suite import MASKS, SCORES
+from discreet.bench.suite import SCORES
 from discreet.bench.trials import FORMAT, Trial, estimator_of
+from discreet.files import to_json
 
 PACKAGES = ("discreet", "torch", "numpy", "scipy", "dp-accounting")
 
@@ -58,18 +58,17 @@ def _run(trial: Trial, root: Path | None) -> dict[str, Any]:
         from discreet.bench.measures import run_measure
 
         clock = time.perf_counter()
-        return {"metrics": run_measure(trial, root), "seconds": time.perf_counter() - clock}
+        found = run_measure(trial.measure, trial.settings, trial.seed)
+        return {"metrics": found, "seconds": time.perf_counter() - clock}
     from discreet.graph.splits import split
+    from discreet.release.evaluate import evaluate
 
     graph = split(graph_of(trial.dataset, trial.seed, root), trial.split, trial.seed)
     estimator = estimator_of(trial).fit(graph)
-    masks = [name for name in MASKS if getattr(graph, f"{name}_mask") is not None]
+    figures = evaluate(estimator, graph)
     return {
-        "metrics": {
-            metric: {mask: estimator.score(graph, mask, metric=metric, uncovered=True) for mask in masks}
-            for metric in SCORES
-        },
-        "epsilon_spent": "infinite" if estimator.epsilon_spent_ == float("inf") else estimator.epsilon_spent_,
+        "metrics": {metric: figures[metric] for metric in SCORES},
+        "epsilon_spent": to_json(estimator.epsilon_spent_),
         "delta": estimator.plan_.delta,
         "covers": estimator.covers,
         "accounting": estimator.certificate_["accounting"],
@@ -93,7 +92,7 @@ def versions() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def source_digest() -> str:
     """The package's own files as one short hash: results of another source are told apart by it."""
-    folder = Path(discreet.__file__).parent
+    folder = Path(__file__).parents[1]
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         whole.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from discreet.bench.store import written_whole
 from discreet.bench.suite import SCORES, Figure
 from discreet.bench.summary import Cell, Row, cells
 from discreet.bench.tables import chosen, shown
 from discreet.bench.trials import Entry
+from discreet.files import write_whole
 
 MARKERS = "os^Dv<>Pp*hX"
 DASHES = ("-", "--", "-.", ":")
@@ -50,8 +51,9 @@ def draw(figure: Figure, entries: Sequence[Entry], rows: Mapping[str, Row], path
             row[0].set_ylabel(_metric_label(figure))
         _legend(drawing, axes)
         drawing.suptitle(figure.title, fontsize=10)
-        with written_whole(path) as temporary:
-            drawing.savefig(temporary, format=path.suffix[1:], metadata=_metadata(path), bbox_inches="tight")
+        drawn = io.BytesIO()
+        drawing.savefig(drawn, format=path.suffix[1:], metadata=_metadata(path), bbox_inches="tight")
+        write_whole(path, drawn.getvalue())
         plt.close(drawing)
     return True
 

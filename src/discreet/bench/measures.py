@@ -8,10 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from discreet.bench.trials import Trial
 from discreet.errors import ParameterError
 
 
@@ -32,7 +30,7 @@ def hop_over_scipy(nodes: int, degree: int, width: int, seed: int) -> dict[str, 
     import torch
 
     from discreet.graph.synthetic import csbm
-    from discreet.ops.propagation import hop_matrix
+    from discreet.ops.sparse import hop_matrix
 
     graph = csbm(num_nodes=nodes, num_features=2, average_degree=degree, phi=0.3, seed=seed)
     rows = np.random.default_rng(seed).standard_normal((nodes, width)).astype(np.float32)
@@ -92,14 +90,14 @@ def _four(step: Callable[[], None]) -> None:
 def gap_over_mlp(nodes: int, seed: int) -> dict[str, float]:
     """A whole edge-level fit of gap against one of mlp, on a generated graph."""
     from discreet.graph import csbm, split
-    from discreet.methods.registry import find_method
+    from discreet.methods.registry import find_method, load_method
     from discreet.privacy.budget import Privacy
     from discreet.privacy.levels import EdgeLevel
 
     graph = split(csbm(nodes, seed=seed), "75/10/15", seed)
 
     def fit(method: str) -> Callable[[], object]:
-        return lambda: find_method(method).load()(Privacy(EdgeLevel(), 4.0), random_state=seed).fit(graph)
+        return lambda: load_method(find_method(method))(Privacy(EdgeLevel(), 4.0), random_state=seed).fit(graph)
 
     ours, theirs = best_of(fit("gap"), fit("mlp"), repeats=3)
     return {"ratio": ours / theirs, "ours_ms": 1000 * ours, "theirs_ms": 1000 * theirs}
@@ -132,8 +130,6 @@ def check_measure(name: str, settings: Mapping[str, Any]) -> None:
         raise ParameterError(f"measurement {name} takes {sorted(wanted) or 'no settings'}, not {sorted(settings)}")
 
 
-def run_measure(trial: Trial, root: Path | None) -> dict[str, float]:
+def run_measure(name: str, settings: Mapping[str, Any], seed: int) -> dict[str, float]:
     """The numbers of a measurement."""
-    del root
-    assert trial.measure is not None
-    return MEASURES[trial.measure](**trial.settings, seed=trial.seed)
+    return MEASURES[name](**settings, seed=seed)

@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -95,14 +94,3 @@ def _repair(file: int) -> None:
         tail = os.pread(file, step, position) + tail
     if not tail.endswith(b"\n"):
         os.ftruncate(file, position + tail.rfind(b"\n") + 1 if b"\n" in tail else 0)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A temporary path beside the real one, moved there when all went well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

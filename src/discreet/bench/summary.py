@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.bench.suite import COSTS, SCORES, Case
 from discreet.bench.trials import PRINTED, Entry
+from discreet.files import from_json
 
 Row = dict[str, Any]
 CONFIDENCE = 0.95
@@ -52,7 +53,7 @@ class Cell:
     def spent(self) -> float:
         """The largest ε spent by any seed."""
         found = [row.get("epsilon_spent") for row in self.rows]
-        return max((math.inf if e == "infinite" else float(e) for e in found if e is not None), default=math.nan)
+        return max((float(from_json(spent)) for spent in found if spent is not None), default=math.nan)
 
     @property
     def told(self) -> bool:
@@ -106,8 +107,8 @@ def cells(
 def value_of(row: Row, metric: str, mask: str) -> float | None:
     """One number of a row; scores in per cent."""
     if metric in COSTS:
-        value = row.get(metric)
-        return math.inf if value == "infinite" else value
+        cost: float | None = from_json(row.get(metric))
+        return cost
     found = row["metrics"].get(metric)
     if isinstance(found, dict):
         found = found.get(mask)

@@ -13,7 +13,8 @@ from typing import Any
 
 from discreet.bench.graphs import canonical, with_options
 from discreet.bench.suite import Case, Suite
-from discreet.errors import DiscreetError, InvalidInputError, ParameterError, UnsupportedError
+from discreet.errors import DiscreetError, InvalidInputError, ParameterError
+from discreet.files import from_json, to_json
 
 FORMAT = 1
 EVERY = "*"
@@ -51,7 +52,7 @@ class Trial:
             "split": self.split,
             "method": self.method,
             "level": self.level,
-            "epsilon": "infinite" if math.isinf(self.epsilon) else self.epsilon,
+            "epsilon": to_json(self.epsilon),
             "delta": self.delta,
             "settings": dict(self.settings),
             "seed": self.seed,
@@ -61,8 +62,7 @@ class Trial:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trial:
         """Read what :meth:`to_json` wrote."""
-        epsilon = math.inf if data["epsilon"] == "infinite" else float(data["epsilon"])
-        return cls(**{**data, "epsilon": epsilon})
+        return cls(**{**data, "epsilon": float(from_json(data["epsilon"]))})
 
     @property
     def id(self) -> str:
@@ -106,26 +106,20 @@ def check(trial: Trial) -> None:
 
         check_measure(trial.measure, trial.settings)
         return
-    from discreet.graph.splits import check_split, reads_labels
+    from discreet.graph.splits import check_public, check_split
 
     check_split(trial.split)
-    estimator = estimator_of(trial)
-    level = estimator._checked_privacy().level
-    private = level.kind in ("node", "neighbor") or level.spec in ("local", "local:labels")
-    if reads_labels(trial.split) and private:
-        raise UnsupportedError(
-            f"the split {trial.split} is chosen by looking at labels, which level {level.kind} protects: use per cent"
-        )
+    check_public(trial.split, estimator_of(trial)._checked_privacy().level.private)
 
 
 def estimator_of(trial: Trial) -> Any:
     """The estimator of a trial, its parameters checked."""
     from discreet.methods.parameters import checked_settings
-    from discreet.methods.registry import find_method
+    from discreet.methods.registry import find_method, load_method
     from discreet.privacy.budget import Privacy
-    from discreet.privacy.level_specs import parse_level
+    from discreet.privacy.levels import parse_level
 
-    kind = find_method(trial.method).load()
+    kind = load_method(find_method(trial.method))
     delta: Any = trial.delta
     estimator = kind(Privacy(parse_level(trial.level), trial.epsilon, delta))
     settings = checked_settings(kind, trial.method, trial.settings)
@@ -181,11 +175,11 @@ def _budgets(suite: Suite, case: Case) -> Iterator[tuple[str, str, float]]:
     if case.measure is not None:
         yield "", "none", math.inf
         return
-    from discreet.methods.registry import find_method, methods
-    from discreet.privacy.level_specs import parse_level
+    from discreet.methods.registry import find_method, list_methods
+    from discreet.privacy.levels import parse_level
 
     assert case.method is not None
-    for method in methods() if case.method == EVERY else [find_method(case.method).name]:
+    for method in list_methods() if case.method == EVERY else [find_method(case.method).name]:
         wanted = case.level or ["none"]
         levels = [LEVELS[kind] for kind in find_method(method).levels] if wanted == [EVERY] else wanted
         for spec in levels:
@@ -241,7 +235,7 @@ def _spec(suite: Suite, dataset: str) -> str:
 
 def _of_level(level: str) -> dict[str, Any]:
     """Numbers of a level that a figure may run along: the degree bound, and k neighbours."""
-    from discreet.privacy.level_specs import parse_level
+    from discreet.privacy.levels import parse_level
 
     parsed = parse_level(level)
     found = {name: getattr(parsed, name, None) for name in ("max_degree", "k")}
@@ -249,7 +243,7 @@ def _of_level(level: str) -> dict[str, Any]:
 
 
 def _normal(level: str) -> str:
-    from discreet.privacy.level_specs import parse_level
+    from discreet.privacy.levels import parse_level
 
     return parse_level(level).spec
 
@@ -264,9 +258,9 @@ def _known(case: Case, method: str) -> dict[str, Any]:
     if not case.settings_if_known:
         return {}
     from discreet.methods.parameters import admits
-    from discreet.methods.registry import find_method
+    from discreet.methods.registry import find_method, load_method
 
-    kind = find_method(method).load()
+    kind = load_method(find_method(method))
     return {key: value for key, value in case.settings_if_known.items() if admits(kind, key, value)}
 
 

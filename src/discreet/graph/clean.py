@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
 
 Features: TypeAlias = np.ndarray | sp.csr_array
-IntArray: TypeAlias = npt.NDArray[np.int64]
 UNLABELLED = -1
 # Beyond this, squares and sums of squares leave float32, and a bound that holds on paper can fail in fact.
 LARGEST_FEATURE = 1e12
@@ -148,7 +148,7 @@ def rows_by_receiver(source: IntArray, target: IntArray, num_nodes: int) -> tupl
     return indptr, source
 
 
-def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> npt.NDArray[np.bool_]:
+def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> BoolArray:
     """A boolean mask from a boolean mask or an array of node indices."""
     array = np.asarray(given)
     if array.dtype == np.bool_:
@@ -162,7 +162,7 @@ def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> npt.NDArray[n
     return mask
 
 
-def clean_ids(node_ids: Any, num_nodes: int) -> npt.NDArray[Any]:
+def clean_ids(node_ids: Any, num_nodes: int) -> Array:
     """The caller's names of the nodes: one each, no name twice. Tuples and other objects are kept whole."""
     ids = node_ids if isinstance(node_ids, np.ndarray) else as_id_array(list(node_ids))
     if ids.shape != (num_nodes,):
@@ -178,7 +178,7 @@ def clean_ids(node_ids: Any, num_nodes: int) -> npt.NDArray[Any]:
     return ids.copy()
 
 
-def as_id_array(ids: Sequence[Any]) -> npt.NDArray[Any]:
+def as_id_array(ids: Sequence[Any]) -> Array:
     """An integer or string array where all ids are of that one kind, an object array otherwise."""
     if ids and all(isinstance(node, int | np.integer) and not isinstance(node, bool) for node in ids):
         if all(-(2**63) <= int(node) < 2**63 for node in ids):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array, SingleArray
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import as_id_array
 from discreet.graph.graph import MASKS, Graph, NamedSplit
@@ -118,7 +119,7 @@ def _refuse_other_data(data: Any) -> None:
             raise GraphError(f"data.{attribute} is missing")
 
 
-def _pyg_labels(y: Tensor | None) -> npt.NDArray[Any] | None:
+def _pyg_labels(y: Tensor | None) -> Array | None:
     if y is None:
         return None
     if y.dim() == 2 and y.shape[1] == 1:
@@ -231,7 +232,7 @@ def to_networkx(graph: Graph, *, features: str = "x", label: str = "y", split: s
     return made
 
 
-def _networkx_features(graph: Any, features: str | Sequence[str]) -> npt.NDArray[np.float32]:
+def _networkx_features(graph: Any, features: str | Sequence[str]) -> SingleArray:
     wanted = [features] if isinstance(features, str) else list(features)
     rows = []
     for node, held in graph.nodes(data=True):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
 from discreet.graph.clean import (
     UNLABELLED,
@@ -80,25 +81,26 @@ class Graph:
         scoring skip it.
     node_ids
         The caller's own names of the nodes, if any; row order.
-    class_names
-        The caller's own names of the classes, if any.
+    class_names, feature_names
+        The caller's own names of the classes and of the features, if any.
     named_splits
         Published splits that came with the data, for ``discreet.split`` to choose from.
 
     Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """
 
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int64]
+    indptr: IntArray
+    indices: IntArray
     features: Features
-    labels: npt.NDArray[np.int64]
+    labels: IntArray
     num_classes: int
     directed: bool
-    train_mask: npt.NDArray[np.bool_] | None = None
-    val_mask: npt.NDArray[np.bool_] | None = None
-    test_mask: npt.NDArray[np.bool_] | None = None
-    node_ids: npt.NDArray[Any] | None = None
+    train_mask: BoolArray | None = None
+    val_mask: BoolArray | None = None
+    test_mask: BoolArray | None = None
+    node_ids: Array | None = None
     class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
     named_splits: tuple[NamedSplit, ...] = ()
     name: str = "graph"
     _checked: bool = field(default=False, repr=False)
@@ -141,6 +143,8 @@ class Graph:
             object.__setattr__(self, "node_ids", clean_ids(self.node_ids, n))
         if self.class_names is not None:
             object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
+        if self.feature_names is not None:
+            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
         splits = tuple(NamedSplit(str(name), _as_part(part)) for name, part in self.named_splits)
         object.__setattr__(self, "named_splits", splits)
 
@@ -188,7 +192,8 @@ class Graph:
         cleaned = clean_features(features)
         if cleaned.shape[0] != self.num_nodes:
             raise GraphError(f"features have {cleaned.shape[0]} rows, but the graph has {self.num_nodes} nodes")
-        return self._derive(features=cleaned)
+        names = self.feature_names if cleaned.shape[1] == self.num_features else None
+        return self._derive(features=cleaned, feature_names=names)
 
     def with_labels(self, labels: npt.ArrayLike) -> Graph:
         """The same graph with other labels; the number of classes stays."""
@@ -259,20 +264,20 @@ class Graph:
             array.flags.writeable = False
         return matrix
 
-    def edges(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def edges(self) -> tuple[IntArray, IntArray]:
         """All stored entries as (sources, targets); an undirected edge appears in both directions."""
         target = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
         return self.indices.copy(), target
 
-    def in_degree(self) -> npt.NDArray[np.int64]:
+    def in_degree(self) -> IntArray:
         """How many edges reach each node."""
         return np.diff(self.indptr)
 
-    def out_degree(self) -> npt.NDArray[np.int64]:
+    def out_degree(self) -> IntArray:
         """How many nodes each node's data reaches in one hop."""
         return np.bincount(self.indices, minlength=self.num_nodes)
 
-    def named_split(self, name: str) -> tuple[npt.NDArray[np.bool_], ...]:
+    def named_split(self, name: str) -> tuple[BoolArray, ...]:
         """The (train, val, test) masks of a split that came with the data."""
         for known, part in self.named_splits:
             if known == name:
@@ -280,14 +285,9 @@ class Graph:
         known_names = ", ".join(split.name for split in self.named_splits) or "none"
         raise GraphError(f"the graph {self.name!r} has no split named {name!r} (it came with: {known_names})")
 
-    def mask(self, name: str) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str) -> BoolArray:
         """The mask of that name (``train``, ``val``, ``test``); an error where the graph has no split."""
-        if name not in MASKS:
-            raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r}")
-        found = getattr(self, f"{name}_mask")
-        if found is None:
-            raise GraphError(f"the graph has no {name} mask: split it first, for example with discreet.split")
-        return found
+        return checked_mask(name, getattr(self, f"{name}_mask", None))
 
     def __repr__(self) -> str:
         """One line with the shape of the graph."""
@@ -299,10 +299,19 @@ class Graph:
         )
 
 
+def checked_mask(name: str, mask: BoolArray | None) -> BoolArray:
+    """A mask that is there, or an error that says what to do."""
+    if name not in MASKS:
+        raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r}")
+    if mask is None:
+        raise GraphError(f"the graph has no {name} mask: split it first, for example with discreet.split")
+    return mask
+
+
 # -------------------------------------------------------------------- checking
 
 
-def _whole_numbers(given: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+def _whole_numbers(given: npt.ArrayLike, name: str) -> IntArray:
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise GraphError(f"{name} must be a flat array of whole numbers, not {array.dtype} of shape {array.shape}")
@@ -328,7 +337,7 @@ def _check_edges(graph: Graph) -> None:
         raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
 
 
-def _is_symmetric(indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]) -> bool:
+def _is_symmetric(indptr: IntArray, indices: IntArray) -> bool:
     """Whether sorted CSR rows equal their transpose: linear in the edges, where sorting is not."""
     n = len(indptr) - 1
     ones = np.ones(len(indices), dtype=np.int8)
@@ -348,6 +357,8 @@ def _check_nodes(graph: Graph) -> None:
         raise GraphError(f"label {bad} is out of range: classes run from 0 to {graph.num_classes - 1}, -1 is none")
     if graph.class_names is not None and len(graph.class_names) != graph.num_classes:
         raise GraphError(f"there are {len(graph.class_names)} class names for {graph.num_classes} classes")
+    if graph.feature_names is not None and len(graph.feature_names) != graph.num_features:
+        raise GraphError(f"there are {len(graph.feature_names)} feature names for {graph.num_features} features")
 
 
 def _check_masks(graph: Graph) -> None:

@@ -88,6 +88,13 @@ def load_path(path: str | Path, *, directed: bool | None = None, **options: Any)
     return graph.to_undirected() if directed is False else graph
 
 
+def from_folder(folder: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
+    """The graph of a folder with an edges table and a nodes table; options as in :func:`read_graph`."""
+    if not Path(folder).expanduser().is_dir():
+        raise DataNotFoundError(f"there is no folder {folder}: a graph's folder holds an edges and a nodes table")
+    return load_path(folder, directed=directed, **options)
+
+
 def _check_options(options: Mapping[str, Any]) -> None:
     known = set(inspect.signature(from_pandas).parameters) - {"edges", "nodes", "directed"}
     for name in options:

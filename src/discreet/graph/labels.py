@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import IntArray
 from discreet.errors import GraphError
 from discreet.graph.clean import UNLABELLED
 
 
-def encode_classes(
-    values: Sequence[Any], classes: Sequence[Any] | None = None
-) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
+def encode_classes(values: Sequence[Any], classes: Sequence[Any] | None = None) -> tuple[IntArray, tuple[str, ...]]:
     """Class ids and class names of one value a node.
 
     None, NaN, an empty string and -1 mean *unlabelled*. Without ``classes`` the names are the values
@@ -37,7 +35,7 @@ def encode_classes(
     return np.array([ids[name] for name in names], dtype=np.int64), tuple(ordered)
 
 
-def decode_classes(labels: npt.NDArray[np.int64], class_names: tuple[str, ...] | None) -> list[str | int | None]:
+def decode_classes(labels: IntArray, class_names: tuple[str, ...] | None) -> list[str | int | None]:
     """The class name (or the id, where classes have no names) of each node, None for an unlabelled one."""
     if class_names is None:
         return [None if label == UNLABELLED else label for label in labels.tolist()]

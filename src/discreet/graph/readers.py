@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array, IntArray, SingleArray
 from discreet.errors import GraphError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import MASKS, NamedSplit
 
-IntArray = npt.NDArray[np.int64]
 NUM_GEOM_GCN_SPLITS = 10
 
 
@@ -31,12 +30,12 @@ NUM_GEOM_GCN_SPLITS = 10
 class Raw:
     """What a file holds, as stored: directions, self-loops and duplicates are not settled yet."""
 
-    sources: npt.NDArray[Any]
-    targets: npt.NDArray[Any]
+    sources: Array
+    targets: Array
     features: Any
     labels: IntArray
     splits: tuple[NamedSplit, ...] = ()
-    node_ids: npt.NDArray[Any] | None = None
+    node_ids: Array | None = None
     class_names: tuple[str, ...] | None = None
 
 
@@ -216,7 +215,7 @@ def _geom_gcn_nodes(folder: Path) -> tuple[IntArray, list[bytes], IntArray]:
     return ids, [line[1] for line in lines], labels
 
 
-def _number_row(text: bytes) -> npt.NDArray[np.float32]:
+def _number_row(text: bytes) -> SingleArray:
     """Comma-separated numbers; a row of single digits is read straight from its bytes, far faster."""
     raw = np.frombuffer(text, dtype=np.uint8)
     digits = raw[::2] - ord("0")

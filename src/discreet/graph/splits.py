@@ -14,15 +14,15 @@ any other name      a published split that the graph came with (``graph.named_sp
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.errors import GraphError, ParameterError
+from discreet.arrays import IntArray
+from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import Graph
 
-IntArray = npt.NDArray[np.int64]
 FORMS = "75/10/15, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9"
 _NUMBER = r"\d+(?:\.\d+)?"
 _THREE = re.compile(rf"({_NUMBER})/({_NUMBER})/({_NUMBER})")
@@ -54,6 +54,14 @@ def reads_labels(spec: str) -> bool:
     """Whether a split of this form is chosen by looking at labels, which node levels protect."""
     match = _THREE.fullmatch(spec.strip())
     return match is not None and abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
+
+
+def check_public(spec: str, private: Collection[str]) -> None:
+    """Refuse a split that is chosen by looking at labels where ``private`` holds them (see ``level.private``)."""
+    if "labels" in private and reads_labels(spec):
+        raise UnsupportedError(
+            f"the split {spec} is chosen by looking at labels, and this level protects labels: use per cent"
+        )
 
 
 def check_split(spec: str) -> None:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import sorted_unique
 from discreet.graph.graph import Graph
 
-IntArray = npt.NDArray[np.int64]
 _ROWS_AT_ONCE = 65_536
 
 
@@ -205,9 +204,7 @@ def _distinct(count: int, draw: Callable[[int], IntArray]) -> IntArray:
     return keys
 
 
-def _gaussian_features(
-    rng: np.random.Generator, labels: IntArray, means: npt.NDArray[np.float64], scale: float
-) -> npt.NDArray[np.float32]:
+def _gaussian_features(rng: np.random.Generator, labels: IntArray, means: FloatArray, scale: float) -> SingleArray:
     """Gaussian rows around their class's mean; frozen, so that the graph takes them without a copy."""
     features = rng.standard_normal((len(labels), means.shape[1]), dtype=np.float32)
     centres = means.astype(np.float32)

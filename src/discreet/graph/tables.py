@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.labels import decode_classes, encode_classes
@@ -126,7 +126,7 @@ def split_words(graph: Graph) -> list[str]:
     return words.tolist()
 
 
-def masks_from_words(words: Sequence[Any]) -> dict[str, npt.NDArray[np.bool_]]:
+def masks_from_words(words: Sequence[Any]) -> dict[str, BoolArray]:
     """Masks from one word a node; the opposite of :func:`split_words`."""
     part = np.zeros(len(words), dtype=np.int8)
     for row, word in enumerate(words):
@@ -238,7 +238,7 @@ def _as_text(ids: pd.Series) -> pd.Series:
     return pd.Series(words, dtype=object)
 
 
-def _text_array(keys: pd.Series) -> npt.NDArray[Any]:
+def _text_array(keys: pd.Series) -> Array:
     return np.array(keys.tolist(), dtype=np.str_)
 
 
@@ -250,9 +250,7 @@ def _check_ids(keys: pd.Series) -> None:
         raise GraphError(f"node id {keys[twice].iloc[0]!r} stands more than once in the node table")
 
 
-def _match_endpoints(
-    edges: pd.DataFrame, columns: tuple[str, str], keys: pd.Series
-) -> tuple[npt.NDArray[np.int64], ...]:
+def _match_endpoints(edges: pd.DataFrame, columns: tuple[str, str], keys: pd.Series) -> tuple[IntArray, ...]:
     import pandas as pd
 
     index = pd.Index(keys)

@@ -1,31 +1,35 @@
-"""The curator: the only holder of noise. It executes a plan, stage by stage, and writes the ledger."""
+"""The curator: the only holder of private data and of noise. It executes a plan and writes the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from dp_accounting.dp_event import DpEvent
 
+from discreet.arrays import Array, IntArray
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import dpsgd, gaussian, local_stages, objective, topk
+from discreet.graph.parts import PrivatePart
+from discreet.mechanisms import dpsgd, gaussian, topk
+from discreet.mechanisms.local import stages as local
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import NoiseAhead
+from discreet.mechanisms.objective import perturbation
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.reports import LABELS
 
-Array = npt.NDArray[Any]
 Mechanism = Callable[[Array, Stage, np.random.Generator], Array]
 PublicState = Callable[[], Mapping[str, Array]]
+Terms = Callable[[], Array]
 
 MECHANISMS: dict[str, Mechanism] = {
     "gaussian": gaussian.release,
-    "objective": objective.release,
-    **dict.fromkeys((*local_stages.FEATURES, local_stages.LABELS), local_stages.release),
+    "objective": perturbation.release,
+    **dict.fromkeys((*local.FEATURES, LABELS), local.release),
     topk.GUMBEL: topk.release_gumbel,
     topk.GAUSSIAN: topk.release_gaussian,
 }
@@ -44,19 +48,26 @@ class Curator:
     """Answers the queries of a plan, in its order, each as often as planned, and nothing else.
 
     Guarantee: what it has handed out is described by :attr:`ledger`; at :meth:`finish` the ledger equals
-    the plan. A stage out of order, run too often, or of another shape is refused before any noise is drawn.
+    the plan. A stage out of order, run too often, or of another shape is refused before any noise is drawn. The
+    private parts are not handed out.
     """
 
-    def __init__(self, plan: Plan, noise: NoiseSource) -> None:
-        """Hold the plan and the noise; nothing is drawn yet."""
+    def __init__(self, plan: Plan, noise: NoiseSource, private: Sequence[PrivatePart] = ()) -> None:
+        """Hold the plan, the noise and the private parts, the fitted graph's first; nothing is drawn or read yet."""
         self.plan = plan
         self._noise = noise
+        self.__private = tuple(private)
         self._pending = [(stage, run) for stage in plan.stages for run in range(stage.runs)]
         self._next = 0
         self._public_state: PublicState = dict
         self._also_watched: dict[str, PublicState] = {}
         self._ahead: dict[str, NoiseAhead] = {}
         self.ledger: list[LedgerEntry] = []
+
+    def compute_on(self, device: str, micro_batch: int) -> None:
+        """Say where queries compute and in what portions; cannot affect privacy."""
+        for part in self.__private:
+            part.device, part.micro_batch = device, micro_batch
 
     @property
     def noise_description(self) -> str:
@@ -67,6 +78,65 @@ class Curator:
     def for_release(self) -> bool:
         """Whether the noise was drawn from fresh entropy."""
         return self._noise.secure
+
+    # ---------------------------------------------------------------- what a method may ask
+
+    def ask(self, name: str, **inputs: Any) -> Any:
+        """The answer to stage ``name`` with its noise. ``inputs`` are public or released values that its query takes.
+
+        A stage of noisy steps also draws its batch here, as its event says.
+        """
+        stage, run = self._admit(name)
+        if stage.mechanism == dpsgd.MECHANISM:
+            answer = self._take_step(stage, run, inputs)
+        elif stage.mechanism in MECHANISMS:
+            answer = self._answer(stage, run, self._checked(stage, self._compute(stage, inputs)))
+        else:
+            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, which hands nothing out")
+        self._enter(stage, run)
+        return answer
+
+    def receive(self, name: str) -> Any:
+        """Reports that their owners made: nothing is drawn here, and what cannot be a report is refused."""
+        stage, run = self._admit(name)
+        if not local.is_local(stage):
+            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not by reports")
+        reports = self._checked(stage, self._compute(stage, {}))
+        local.check_reports(reports, stage)
+        self._enter(stage, run)
+        return reports
+
+    def draw_key(self, purpose: str) -> None:
+        """Draw 16 secret bytes for choices among private data and entrust them to the private parts.
+
+        A stage of the plan where a guarantee is over the key. The method does not see it.
+        """
+        stage, run = self._admit(purpose) if self.plan.has(purpose) else (None, 0)
+        if stage is not None:
+            self._enter(stage, run)
+        key = self._draw_key(purpose, run)
+        for part in self.__private:
+            part.entrust(purpose, key)
+
+    def expose(self, name: str) -> None:
+        """Note that the method reads data without protection: only where the plan says so."""
+        stage, run = self._admit(name)
+        if stage.is_private:
+            raise PlanViolationError(f"stage {name!r} is private: it must be asked, not exposed")
+        self._enter(stage, run)
+
+    def finish(self) -> None:
+        """Check that every stage ran: a ledger shorter than its plan is a bug in the method."""
+        if self._next < len(self._pending):
+            raise PlanViolationError(f"stage {self._pending[self._next][0].name!r} of the plan never ran")
+        for ahead in self._ahead.values():
+            ahead.close()
+
+    def spent_event(self) -> DpEvent:
+        """What actually ran, as one event."""
+        return events.compose([entry.event for entry in self.ledger])
+
+    # ---------------------------------------------------------------- for audits
 
     def watch(self, public_state: PublicState) -> None:
         """Tell auditors how to read the method's public state at a stage's entry; costs nothing here."""
@@ -80,64 +150,7 @@ class Curator:
         more = {f"{name}.{key}": value for name, read in self._also_watched.items() for key, value in read().items()}
         return {**self._public_state(), **more}
 
-    def measure(self, name: str, value: Array) -> Array:
-        """The answer to stage ``name`` with its noise: ``value`` must be bounded as the plan says.
-
-        A selection of the largest entries may be asked of a sparse matrix.
-        """
-        stage, run = self._admit(name)
-        if stage.mechanism not in MECHANISMS:
-            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not measured")
-        answer = self._answer(stage, run, self._checked(stage, value))
-        self._enter(stage, run)
-        return answer
-
-    def receive(self, name: str, reports: Any) -> Any:
-        """Take reports that their owners made: nothing is drawn here, and what cannot be a report is refused."""
-        stage, run = self._admit(name)
-        if not local_stages.is_local(stage):
-            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not by reports")
-        checked = self._checked(stage, reports)
-        local_stages.check_reports(checked, stage)
-        self._enter(stage, run)
-        return checked
-
-    def step(self, name: str, query: dpsgd.ClippedTerms) -> Array:
-        """The noisy sum of clipped terms over a fresh batch, which is drawn here as the stage's event says."""
-        stage, run = self._admit(name)
-        if stage.mechanism != dpsgd.MECHANISM:
-            raise PlanViolationError(f"stage {name!r} is answered by {stage.mechanism}, not by steps")
-        batch = self._batch(stage, run)
-        value = self._checked(stage, query.total(batch))
-        answer = self._answer_step(stage, run, batch, value, query)
-        self._enter(stage, run)
-        return answer
-
-    def key(self, name: str) -> bytes:
-        """16 secret bytes for choices among edges; a stage of the plan where a guarantee is over them."""
-        planned = any(stage.name == name for stage in self.plan.stages)
-        stage, run = self._admit(name) if planned else (None, 0)
-        if stage is not None:
-            self._enter(stage, run)
-        return self._draw_key(name, run)
-
-    def expose(self, name: str) -> None:
-        """Note that the method now reads private data without protection: only where the plan says so."""
-        stage, run = self._admit(name)
-        if not isinstance(stage.event, events.NonPrivateDpEvent):
-            raise PlanViolationError(f"stage {name!r} is private: it must be measured, not exposed")
-        self._enter(stage, run)
-
-    def finish(self) -> None:
-        """Check that every stage ran: a ledger shorter than its plan is a bug in the method."""
-        if self._next < len(self._pending):
-            raise PlanViolationError(f"stage {self._pending[self._next][0].name!r} of the plan never ran")
-        for ahead in self._ahead.values():
-            ahead.close()
-
-    def spent_event(self) -> DpEvent:
-        """What actually ran, as one event."""
-        return events.compose(entry.event for entry in self.ledger)
+    # ---------------------------------------------------------------- one stage
 
     def _admit(self, name: str) -> tuple[Stage, int]:
         if self._next >= len(self._pending):
@@ -150,6 +163,19 @@ class Curator:
     def _enter(self, stage: Stage, run: int) -> None:
         self.ledger.append(LedgerEntry(stage.name, run, stage.event))
         self._next += 1
+
+    def _compute(self, stage: Stage, inputs: Mapping[str, Any]) -> Any:
+        """The query on the private part; auditors override this to put worst inputs."""
+        return stage.query.answer(self.__private[stage.graph], **inputs)
+
+    def _take_step(self, stage: Stage, run: int, inputs: Mapping[str, Any]) -> Array:
+        batch = self._batch(stage, run)
+        value = self._checked(stage, self._compute(stage, {**inputs, "batch": batch}))
+        return self._answer_step(stage, run, batch, value, lambda: self._terms(stage, inputs))
+
+    def _terms(self, stage: Stage, inputs: Mapping[str, Any]) -> Array:
+        """The clipped terms of all examples, one row each: for audits alone."""
+        return dpsgd.steps_of(stage).terms(self.__private[stage.graph], **inputs)
 
     @staticmethod
     def _checked(stage: Stage, value: Any) -> Any:
@@ -166,16 +192,14 @@ class Curator:
         """Draw the noise; auditors override this to record or to replay."""
         return MECHANISMS[stage.mechanism](value, stage, self._noise.stream(stage.name, run))
 
-    def _batch(self, stage: Stage, run: int) -> dpsgd.IntArray:
+    def _batch(self, stage: Stage, run: int) -> IntArray:
         """Draw a batch; auditors override this too."""
         return dpsgd.draw_batch(stage, self._noise.stream(f"{stage.name}, batch", run))
 
-    def _draw_key(self, name: str, run: int) -> bytes:
-        return self._noise.stream(f"{name}, key", run).bytes(16)
+    def _draw_key(self, purpose: str, run: int) -> bytes:
+        return self._noise.stream(f"{purpose}, key", run).bytes(16)
 
-    def _answer_step(
-        self, stage: Stage, run: int, batch: dpsgd.IntArray, value: Array, query: dpsgd.ClippedTerms
-    ) -> Array:
+    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
         """Add the noise of this run, which was drawn while the step was computed; auditors also ask for all terms."""
         if stage.noise_std == 0:
             return value.copy()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import Array
 from discreet.privacy.plan import Stage
 
 _CHUNK = 1 << 20
 
 
-def release(value: npt.NDArray[Any], stage: Stage, rng: np.random.Generator) -> npt.NDArray[Any]:
+def release(value: Array, stage: Stage, rng: np.random.Generator) -> Array:
     """``value`` plus independent N(0, σ²) on every entry, σ = ``stage.noise_std``.
 
     Guarantee: if values on neighbouring graphs are within ``stage.sensitivity`` in ℓ2, the result has the

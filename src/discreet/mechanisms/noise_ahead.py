@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError
 from discreet.mechanisms.noise import NoiseSource
 
@@ -37,7 +37,7 @@ class NoiseAhead:
         self._pending: Future[None] | None = self._submit(0)
         _ALIVE.add(self)
 
-    def take(self) -> npt.NDArray[np.float64]:
+    def take(self) -> FloatArray:
         """The noise of the next run; the one after it is being drawn when this returns."""
         if os.getpid() != self._process:
             raise PlanViolationError("noise that was drawn ahead does not cross into another process: draw it there")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -13,22 +16,28 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import nn
 
+from discreet.arrays import Array, Arrays, IntArray, SingleArray
 from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.files import to_json
 from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
-from discreet.methods.compute import Compute
+from discreet.methods.declaration import Declaration
 from discreet.methods.metrics import ClassScore, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
-from discreet.methods.parameters import validate
-from discreet.methods.training import Progress
-from discreet.privacy import events
+from discreet.methods.parameters import OBJECTS, Compute, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Plan, Stage, make_plan
+from discreet.privacy.query import Exposed
+from discreet.privacy.release_folder import write_release
+from discreet.queries.owner import open_for_prediction
+from discreet.training.descent import Progress
 
-Arrays = dict[str, npt.NDArray[Any]]
+EXPOSED = "training"
+"""The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,7 +51,8 @@ class NodeClassifier(BaseEstimator):
     does exactly that, through a curator; ``predict`` stays within what the guarantee covers, or raises.
 
     A subclass writes five things: its annotated fields, :meth:`_stages`, :meth:`_learn`,
-    :meth:`_probabilities`, and the pair :meth:`_state` / :meth:`_restore`.
+    :meth:`_probabilities`, and the pair :meth:`_state` / :meth:`_restore`. It never holds private data: it gets the
+    public part of a graph, and a curator that answers the queries of its plan.
 
     Parameters
     ----------
@@ -56,11 +66,20 @@ class NodeClassifier(BaseEstimator):
         Device and threads; cannot affect privacy.
 
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
-    ``epsilon_spent_``, ``fit_seconds_``.
+    ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
+    ``predict`` gives positions in it), ``n_features_in_``, and ``feature_names_in_`` where features have names.
     """
 
+    declaration: ClassVar[Declaration]
     method: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Name and levels come from the declaration."""
+        super().__init_subclass__(**options)
+        declared = cls.__dict__.get("declaration")
+        if declared is not None:
+            cls.method, cls.levels = declared.name, declared.levels
 
     privacy: Privacy | None = None
     _: KW_ONLY
@@ -72,31 +91,31 @@ class NodeClassifier(BaseEstimator):
 
     @property
     def covers(self) -> str:
-        """What the guarantee covers: a name of ``privacy.coverage``."""
-        raise NotImplementedError
+        """What the guarantee covers: a name of ``privacy.coverage``; by default what was declared for the level."""
+        return self.declaration.covers[self._checked_privacy().level.kind]
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         """The queries to private data, with relative noise; ``public`` holds the graph, then extra graphs."""
         raise NotImplementedError
 
-    def _learn(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None) -> None:
-        """Fit on the first graph; whatever is private passes through the curator."""
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        """Fit on the first graph; whatever is private is asked of the curator. Extra graphs follow."""
         raise NotImplementedError
 
-    def _probabilities(self, graph: Graph) -> npt.NDArray[np.float32]:
-        """Class probabilities of every node."""
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        """Class probabilities of every node, from released values and what ``part`` lets a prediction read."""
         raise NotImplementedError
 
     def _state(self) -> Arrays:
         """Everything that prediction needs, by name: weights, and noisy caches."""
         raise NotImplementedError
 
-    def _restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _restore(self, state: Mapping[str, Array]) -> None:
         """Inverse of :meth:`_state`; ``public_`` is set already."""
         raise NotImplementedError
 
-    def _uncovered(self, graph: Graph, audience: str) -> str | None:
-        """Why predictions on this graph would leave the guarantee, whoever gets them in ``audience``, or None."""
+    def _uncovered(self, part: PublicPart) -> str | None:
+        """Why predictions on this graph would leave the guarantee, or None."""
         return None
 
     def _wrong_audience(self, audience: str) -> str | None:
@@ -138,10 +157,14 @@ class NodeClassifier(BaseEstimator):
             level.check_size(facts.num_nodes)
         drafts = self._stages((public, *extra), level)
         if not drafts and isinstance(level, NoPrivacy):
-            drafts = [_exposed()]
+            drafts = [Stage.of(EXPOSED, Exposed())]
         largest = max(facts.num_nodes for facts in (public, *extra))
         notes, claim = self._notes(public, level), self._claim((public, *extra), level)
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
+
+    def plan_for(self, graph: Graph) -> Plan:
+        """The plan for a graph, from its public facts as the level sees them."""
+        return self.plan(self._checked_privacy().level.split(graph)[0].facts)
 
     def fit(self, graph: Graph, *, extra_graphs: Sequence[Graph] = (), progress: Progress | None = None) -> Self:
         """Learn from the graph under the plan.
@@ -150,22 +173,23 @@ class NodeClassifier(BaseEstimator):
         edges to predict plan a charged aggregation for each, as if all held the same edges.
         """
         level = self._checked_privacy().level
-        graphs = [level.view(g) for g in (graph, *extra_graphs)]
-        plan = self.plan(graphs[0].public, [g.public for g in graphs[1:]])
-        curator = Curator(plan, NoiseSource(insecure_seed=self.insecure_noise_seed))
-        return self._fit_with(graphs, curator, progress)
+        split = [level.split(given) for given in (graph, *extra_graphs)]
+        parts = [public for public, _ in split]
+        plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
+        noise = NoiseSource(insecure_seed=self.insecure_noise_seed)
+        return self._fit_with(parts, Curator(plan, noise, [private for _, private in split]), progress)
 
-    def _fit_with(self, graphs: Sequence[Graph], curator: Curator, progress: Progress | None = None) -> Self:
-        """Fit through a given curator; the replay audit enters here."""
+    def _fit_with(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None = None) -> Self:
+        """Fit through a given curator; audits enter here."""
         self.__dict__.pop("plan_", None)
         started = time.perf_counter()
         self._prepare()
-        self.public_ = graphs[0].public
-        self.extra_public_ = [graph.public for graph in graphs[1:]]
+        self._describe(parts)
+        curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
         curator.watch(self._public_state)
-        if curator.plan.stages and curator.plan.stages[0].name == EXPOSED:
+        if curator.plan.has(EXPOSED):
             curator.expose(EXPOSED)
-        self._learn(graphs, curator, progress)
+        self._learn(parts, curator, progress)
         curator.finish()
         self.certificate_ = make_certificate(
             curator.plan,
@@ -178,6 +202,24 @@ class NodeClassifier(BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         self.plan_ = curator.plan
         return self
+
+    def _describe(self, parts: Sequence[PublicPart]) -> None:
+        """Keep what is public of the graphs."""
+        self.public_ = parts[0].facts
+        self.extra_public_ = [part.facts for part in parts[1:]]
+        self._set_classes(parts[0].class_names, parts[0].feature_names)
+
+    def _resume(self, public: PublicFacts, extra: Sequence[PublicFacts]) -> None:
+        """Make ready for :meth:`_restore`: a release that is loaded knows its public facts."""
+        self.public_, self.extra_public_ = public, list(extra)
+        self._set_classes(None, None)
+        self._prepare()
+
+    def _set_classes(self, class_names: Sequence[str] | None, feature_names: Sequence[str] | None) -> None:
+        self.classes_ = np.arange(self.public_.num_classes) if class_names is None else np.array(class_names)
+        self.n_features_in_ = self.public_.num_features
+        if feature_names is not None:
+            self.feature_names_in_ = np.array(feature_names, dtype=object)
 
     def _prepare(self) -> None:
         """Device, generator and an empty list of watched modules, for a fit or a restored release."""
@@ -227,8 +269,8 @@ class NodeClassifier(BaseEstimator):
         audience: str = "anyone",
         public: bool = False,
         uncovered: bool = False,
-    ) -> npt.NDArray[np.float32]:
-        """Class probabilities, one row a node (or for each of ``nodes``).
+    ) -> SingleArray:
+        """Class probabilities, one row per node (or for each of ``nodes``).
 
         ``public=True`` states that nothing in ``graph`` is private (another graph than the private one that
         was trained on): the released weights may then be applied to it freely.
@@ -239,15 +281,16 @@ class NodeClassifier(BaseEstimator):
         self._check_fitted()
         if audience not in ("anyone", "owner"):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
-        graph = self._checked_privacy().level.view(graph)
         self._check_matches(graph)
-        reason = None if uncovered or public else self._wrong_audience(audience) or self._uncovered(graph, audience)
+        free = uncovered or public
+        part = open_for_prediction(graph, self._checked_privacy().level, self.covers, everything=free)
+        reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
-        found = self._probabilities(graph)
+        found = self._probabilities(part)
         return found if nodes is None else found[np.asarray(nodes)]
 
-    def predict(self, graph: Graph, **options: Any) -> npt.NDArray[np.int64]:
+    def predict(self, graph: Graph, **options: Any) -> IntArray:
         """The most probable class; options as in :meth:`predict_proba`."""
         return self.predict_proba(graph, **options).argmax(axis=1)
 
@@ -299,32 +342,27 @@ class NodeClassifier(BaseEstimator):
 
     # ---------------------------------------------------------------- release
 
-    def save(self, folder: str) -> None:
-        """Write a release folder, whole or not at all; see ``methods.release``."""
-        from discreet.methods.release import save_release
-
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a release folder that does not exist yet, whole or not at all."""
         self._check_fitted()
-        save_release(self, folder)
+        return write_release(Path(folder), self.certificate_, self._state(), self._config())
 
-
-EXPOSED = "training"
-
-
-def _exposed() -> Stage:
-    """Level ``none`` without a stage of the method's own: everything is read, and nothing is promised."""
-    return Stage(
-        name=EXPOSED,
-        query="all of the data, as often as training likes",
-        mechanism="none",
-        sensitivity=float("inf"),
-        metric="l2",
-        why="no bound: level none promises nothing",
-        event=events.NonPrivateDpEvent(),
-        shape=(),
-    )
+    def _config(self) -> dict[str, Any]:
+        """Everything that rebuilds the estimator, as plain values."""
+        privacy = self._checked_privacy()
+        return {
+            "format": 1,
+            "method": self.method,
+            "params": {key: to_json(value) for key, value in self.get_params(deep=False).items() if key not in OBJECTS},
+            "privacy": {
+                "level": privacy.level.spec,
+                "epsilon": to_json(privacy.epsilon),
+                "delta": privacy.delta,
+            },
+            "public": asdict(self.public_),
+            "extra_public": [asdict(facts) for facts in self.extra_public_],
+        }
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
     return {"discreet": version("discreet"), "torch": torch.__version__, "numpy": np.__version__}

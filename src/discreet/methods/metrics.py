@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.arrays import IntArray
 from discreet.errors import ParameterError
-
-IntArray = npt.NDArray[np.int64]
 
 
 def accuracy(labels: IntArray, predicted: IntArray) -> float:

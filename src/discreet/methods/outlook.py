@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.mechanisms import dpsgd
+from discreet.mechanisms.dpsgd import steps_of
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.gradients import METRIC
 
 CONTRAST = 0.5
 """Assumed difference between the neighbours of two classes: half of a node's neighbours tell its class."""
@@ -47,7 +48,7 @@ class Outlook:
 
 def outlook_of(plan: Plan, graph: float = 0.0) -> Outlook:
     """The outlook of a plan whose edges put two classes ``graph`` standard deviations apart."""
-    training = [stage for stage in plan.stages if stage.metric == dpsgd.METRIC]
+    training = [stage for stage in plan.stages if stage.metric == METRIC]
     return Outlook(min(map(_pull, training), default=math.inf), graph)
 
 
@@ -58,7 +59,8 @@ def separation(degree: float, noise_std: float) -> float:
 
 def _pull(stage: Stage) -> float:
     """Σ of the clipped gradients of all steps if they all agree, over the norm of the noise on that sum."""
-    signal = float(stage.parameters["batch_size"]) * float(stage.parameters["clip_norm"]) * stage.runs
+    query = steps_of(stage)
+    signal = query.batch_size * query.clip_norm * stage.runs
     noise = stage.noise_std * math.sqrt(stage.shape[0] * stage.runs)
     return signal / noise if noise > 0 else math.inf
 

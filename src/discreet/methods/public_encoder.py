@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
+from discreet.arrays import Array, Arrays, FloatArray
 from discreet.errors import GraphError, ParameterError
-from discreet.graph.graph import Graph, PublicFacts
-from discreet.methods.base import Arrays
-from discreet.methods.networks import MLP, Activation, module_state, restore_module, widths_of
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
-from discreet.methods.training import Progress, TrainOptions, train_on_features, training_rows
-from discreet.ops.restart import unit_rows
+from discreet.ops.rows import unit_rows
 from discreet.ops.sparse import feature_tensor
+from discreet.training.descent import Progress, TrainOptions, train_on_features, training_rows
+from discreet.training.networks import MLP, Activation, module_state, restore_module, widths_of
 
-FloatArray = npt.NDArray[np.float64]
 EncoderName = Literal["scores", "spectral", "mlp"]
 
 SPECTRAL_WIDTH = 64
+"""d₁ of ``spectral`` where none is given: more directions say more, and each adds noise (docs/gcon.md)."""
 MLP_WIDTH = 16
+"""d₁ of ``mlp`` where none is given, for the same reason."""
 HEAD_RIDGE = 1e-3
 """Ridge of a linear head, as a share of the number of rows (unit rows: of the trace of their Gram matrix)."""
 
@@ -34,7 +36,7 @@ def encoder_width(encoder: EncoderName, width: int | None, public: PublicFacts) 
     """d₁, the dimension that noise pays for, from public facts."""
     if encoder == "scores":
         if width is not None and width != public.num_classes:
-            raise ParameterError(f"the scores encoder has one column a class: leave width out, not {width}")
+            raise ParameterError(f"the scores encoder has one column per class: leave width out, not {width}")
         return public.num_classes
     if width is not None and width > public.num_features:
         raise ParameterError(f"width must be at most the number of features, {public.num_features}, not {width}")
@@ -44,6 +46,24 @@ def encoder_width(encoder: EncoderName, width: int | None, public: PublicFacts) 
     return min(SPECTRAL_WIDTH if width is None else width, limit)
 
 
+@dataclass(frozen=True)
+class EncoderSettings:
+    """Which encoder, how wide its embedding is, and the network behind it."""
+
+    encoder: EncoderName
+    width: int
+    hidden: int
+    layers: int
+    activation: Activation
+    dropout: float
+
+    def network_sizes(self, public: PublicFacts) -> list[int]:
+        """The widths of the network; that of ``mlp`` embeds in its last hidden layer."""
+        if self.encoder == "mlp":
+            return [*widths_of(public.num_features, self.hidden, self.layers - 1, self.width), public.num_classes]
+        return widths_of(public.num_features, self.hidden, self.layers, public.num_classes)
+
+
 class PublicEncoder:
     """A network on features, and unit-norm embeddings of every node.
 
@@ -51,61 +71,46 @@ class PublicEncoder:
     map without intercept does badly on rows with a large common part.
     ``spectral``: features along their leading singular directions, no label involved.
     ``scores``: ``spectral``, followed by a ridge fit of the network's predictions (with training labels put in),
-    centred: one column a class.
+    centred: one column per class.
 
     Guarantee: reads features, training labels and the split, never an edge. Rows have norm 1 (or are zero).
     """
 
-    def __init__(
-        self,
-        encoder: EncoderName,
-        width: int,
-        public: PublicFacts,
-        hidden: int,
-        layers: int,
-        activation: Activation,
-        dropout: float,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, settings: EncoderSettings, public: PublicFacts, generator: torch.Generator) -> None:
         """Draw the network; nothing is read yet."""
-        self.encoder = encoder
-        self._width = width
+        self._settings = settings
         self._public = public
         self._generator = generator
-        if encoder == "mlp":
-            sizes = [*widths_of(public.num_features, hidden, layers - 1, width), public.num_classes]
-        else:
-            sizes = widths_of(public.num_features, hidden, layers, public.num_classes)
-        self.network = MLP(sizes, activation, dropout, generator)
+        self.network = MLP(settings.network_sizes(public), settings.activation, settings.dropout, generator)
         self._arrays: Arrays = {}
 
-    def fit(self, graph: Graph, options: TrainOptions, progress: Progress | None) -> None:
+    def fit(self, part: PublicPart, options: TrainOptions, progress: Progress | None) -> None:
         """Train the network on labelled nodes, then find the directions and the head, if the encoder has them."""
-        check_every_class_is_labelled(graph)
-        train_on_features(self.network, graph, options, self._generator, title="encoder", progress=progress)
-        if self.encoder == "mlp":
-            self._arrays["centre"] = self._hidden(graph).mean(axis=0)
+        check_every_class_is_labelled(part)
+        train_on_features(self.network, part, options, self._generator, title="encoder", progress=progress)
+        if self._settings.encoder == "mlp":
+            self._arrays["centre"] = self._hidden(part).mean(axis=0)
         else:
             seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._generator.device))
-            self._arrays["basis"] = leading_directions(graph.features, self._spectral_width(), seed)
-        if self.encoder == "scores":
-            rows = self._spectral(graph)
-            targets = with_labels(self.probabilities(graph), graph) - 1 / graph.num_classes
+            self._arrays["basis"] = leading_directions(part.features, self._spectral_width(), seed)
+        if self._settings.encoder == "scores":
+            rows = self._spectral(part)
+            targets = with_labels(self.probabilities(part), part) - 1 / part.num_classes
             head = ridge_head(rows, targets)
             self._arrays["head"], self._arrays["centre"] = head, (rows @ head).mean(axis=0)
 
-    def probabilities(self, graph: Graph) -> FloatArray:
+    def probabilities(self, part: PublicPart) -> FloatArray:
         """The network's own opinion of every node."""
         with torch.no_grad():
-            logits = self.network.eval()(feature_tensor(graph.features, self._generator.device))
+            logits = self.network.eval()(feature_tensor(part.features, self._generator.device))
             return torch.softmax(logits, dim=1).cpu().numpy().astype(np.float64)
 
-    def embed(self, graph: Graph) -> FloatArray:
-        """One unit row a node, d₁ wide."""
-        if self.encoder == "mlp":
-            return unit_rows(self._hidden(graph) - self._arrays["centre"])
-        rows = self._spectral(graph)
-        if self.encoder == "spectral":
+    def embed(self, part: PublicPart) -> FloatArray:
+        """One unit row per node, d₁ wide."""
+        if self._settings.encoder == "mlp":
+            return unit_rows(self._hidden(part) - self._arrays["centre"])
+        rows = self._spectral(part)
+        if self._settings.encoder == "spectral":
             return rows
         return unit_rows(rows @ self._arrays["head"] - self._arrays["centre"])
 
@@ -113,7 +118,7 @@ class PublicEncoder:
         """Everything that :meth:`restore` needs."""
         return {**module_state("network", self.network), **{f"encoder.{k}": v for k, v in self._arrays.items()}}
 
-    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+    def restore(self, state: Mapping[str, Array]) -> None:
         """Inverse of :meth:`state`."""
         restore_module("network", self.network, state)
         self._arrays = {
@@ -121,22 +126,23 @@ class PublicEncoder:
         }
 
     def _spectral_width(self) -> int:
-        return self._width if self.encoder == "spectral" else encoder_width("spectral", None, self._public)
+        settings = self._settings
+        return settings.width if settings.encoder == "spectral" else encoder_width("spectral", None, self._public)
 
-    def _spectral(self, graph: Graph) -> FloatArray:
-        return unit_rows(np.asarray(unit_features(graph.features) @ self._arrays["basis"], dtype=np.float64))
+    def _spectral(self, part: PublicPart) -> FloatArray:
+        return unit_rows(np.asarray(unit_features(part.features) @ self._arrays["basis"], dtype=np.float64))
 
     @torch.no_grad()
-    def _hidden(self, graph: Graph) -> FloatArray:
-        inputs = feature_tensor(graph.features, self._generator.device)
+    def _hidden(self, part: PublicPart) -> FloatArray:
+        inputs = feature_tensor(part.features, self._generator.device)
         hidden = self.network.eval().hidden(inputs)
         assert isinstance(hidden, Tensor)  # the encoder has at least two layers
         return hidden.cpu().numpy().astype(np.float64)
 
 
-def check_every_class_is_labelled(graph: Graph) -> None:
+def check_every_class_is_labelled(part: PublicPart) -> None:
     """Refuse a training set without a label of some class: nothing could ever be said of it."""
-    present = np.bincount(graph.labels[training_rows(graph)], minlength=graph.num_classes)
+    present = np.bincount(part.labels[training_rows(part)], minlength=part.num_classes)
     missing = np.flatnonzero(present == 0)
     if len(missing):
         names = ", ".join(str(j) for j in missing[:5])

@@ -11,9 +11,10 @@ from pydantic import Field
 from discreet.errors import DiscreetError, UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.methods.base import NodeClassifier
+from discreet.methods.declaration import Declaration
 from discreet.methods.outlook import Outlook
 from discreet.methods.parameters import parse_settings, validate
-from discreet.methods.registry import MethodInfo, methods
+from discreet.methods.registry import list_methods, load_method
 from discreet.privacy.budget import Privacy
 
 ENOUGH_COVERAGE = {
@@ -127,10 +128,10 @@ class Auto:
     def estimator(self, recommendation: Recommendation) -> NodeClassifier:
         """The recommended method, unfitted."""
         chosen = recommendation.chosen
-        return methods()[chosen.method].load()(self.privacy, **chosen.settings)
+        return load_method(list_methods()[chosen.method])(self.privacy, **chosen.settings)
 
-    def _judge(self, public: PublicFacts, info: MethodInfo, settings: Mapping[str, Any]) -> Candidate:
-        estimator = info.load()(self.privacy, **settings)
+    def _judge(self, public: PublicFacts, info: Declaration, settings: Mapping[str, Any]) -> Candidate:
+        estimator = load_method(info)(self.privacy, **settings)
         try:
             if estimator.covers not in ENOUGH_COVERAGE[self.covers]:
                 return Candidate(info.name, settings, remark=f"covers {estimator.covers}")
@@ -163,13 +164,12 @@ def recommend(public: PublicFacts, privacy: Privacy, **options: Any) -> Recommen
     return Auto(privacy, **options).recommend(public)
 
 
-def _variants(level: str) -> Iterable[tuple[MethodInfo, Mapping[str, Any]]]:
+def _variants(level: str) -> Iterable[tuple[Declaration, Mapping[str, Any]]]:
     """Every method at that level, with the settings that change what it covers."""
-    for info in methods().values():
+    for info in list_methods().values():
         if level in info.levels:
             yield info, {}
-            if info.name == "hop-bayes" and level == "edge":
-                yield info, {"predictions": "own"}
+            yield from ((info, settings) for settings in info.variants.get(level, ()))
 
 
 def _graph(candidate: Candidate) -> float:

@@ -12,17 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from discreet.graph.graph import Graph
-from discreet.ops.propagation import Aggregation, hop_matrix
-from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.graph.parts import Topology
+from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
 
 DENSE_ENTRIES = 1 << 25
 """Up to this many entries (128 MB) denoised rows are computed once; above, operators are applied to what W makes of
 the sparse reports, so that memory grows with nodes × hidden width and never with nodes × features."""
 
 
-_PROBES = 64
-_TINY = 1e-12
+_PROBES = 64  # random projections that a norm is estimated by: to a tenth
+_TINY = 1e-12  # a row of zeros stays
 
 
 class Denoised:
@@ -95,7 +94,7 @@ def _row_norms(rows: Denoised) -> Tensor:
 
 
 def kprop_operators(
-    graph: Graph, steps: int, aggregation: Aggregation, *, self_loops: bool = False, device: str = "cpu"
+    graph: Topology, steps: int, aggregation: Aggregation, *, self_loops: bool = False, device: str = "cpu"
 ) -> list[SparseMatrix]:
     """KProp: the same hop ``steps`` times, without a nonlinearity; by rows where the graph is directed."""
     if steps == 0:

@@ -1,7 +1,7 @@
 """Ego-nets as padded index arrays: who sends to a node in one or two hops, bounded in memory at hubs.
 
-The graph comes out of :mod:`discreet.ops.degrees`, which bounds how many examples one node can touch; the cap
-on senders here only bounds memory.
+The graph comes out of :mod:`discreet.ops.degrees`, which bounds how many examples one node can touch
+(``queries.reach``); the cap on senders here only bounds memory.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
+from discreet.arrays import BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.graph.graph import Graph
 from discreet.ops.degrees import rank_by_hash
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from discreet.ops.sparse import SparseMatrix, select_rows
 
 
 @dataclass(frozen=True)
 class EgoNets:
-    """One row an example; slot 0 is the centre, then its senders, then the senders of each of those in turn.
+    """One row per example; slot 0 is the centre, then its senders, then the senders of each of those in turn.
 
-    ``index`` holds node ids (0 where nothing is) and ``mask`` says where something is. With K senders a node,
+    ``index`` holds node ids (0 where nothing is) and ``mask`` says where something is. With K senders per node,
     the slots of hop 1 are 1 … K and the senders of slot j are 1 + jK … (j + 1)K.
     """
 
@@ -38,7 +39,7 @@ class EgoNets:
 
     @property
     def slots(self) -> int:
-        """Slots an example."""
+        """Slots per example."""
         return int(self.index.shape[1])
 
 
@@ -51,7 +52,7 @@ class SenderTable:
     most ``hops`` entries of G or of G′. For a receiver's K kept senders are those of smallest hash among its
     own senders, so a list changes only where a sender came or went, and the unit's node is the only sender
     whose entries differ; a list that changed sits in ego-nets that the unit's node reaches through it. So
-    the number of examples touched is that of :func:`degrees.touched_examples`, with or without this cap.
+    the number of examples touched is that of ``queries.reach.touched_examples``, with or without this cap.
     (For noisy sums the cap is *not* neutral: the sender that moves up doubles what a row moves by.)
     """
 
@@ -60,7 +61,7 @@ class SenderTable:
 
     @property
     def fan_in(self) -> int:
-        """Slots a node."""
+        """Slots per node."""
         return int(self.index.shape[1])
 
     def ego_nets(self, centres: npt.ArrayLike, hops: int) -> EgoNets:
@@ -104,3 +105,9 @@ def _padded(sender: IntArray, receiver: IntArray, num_nodes: int, fan_in: int) -
     index[receiver, slot] = sender
     mask[receiver, slot] = True
     return SenderTable(index, mask)
+
+
+def slot_features(features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor | SparseMatrix:
+    """The feature rows of all slots, example by example. (A slot that is empty holds some row that nothing reads.)"""
+    index = torch.from_numpy(np.ascontiguousarray(nets.index).reshape(-1))
+    return select_rows(features, index if isinstance(features, SparseMatrix) else index.to(features.device))

@@ -12,7 +12,8 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from discreet.arrays import IntArray
+
 HashArray = npt.NDArray[np.uint64]
 State = tuple[HashArray, HashArray, HashArray, HashArray]
 

@@ -1,16 +1,12 @@
-"""Second moments as one vector for one Gaussian: ZᵀY beside w·ZᵀZ, with their joint sensitivity."""
+"""Second moments as one vector for one Gaussian: ZᵀY beside w·ZᵀZ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.ops.restart import row_norm_bound
-
-FloatArray = npt.NDArray[np.float64]
+from discreet.arrays import FloatArray
 
 
 def packed_length(width: int, classes: int) -> int:
@@ -34,14 +30,3 @@ def unpack(packed: FloatArray, width: int, classes: int, gram_weight: float) -> 
     gram = np.zeros((width, width))
     gram[upper] = triangle / (gram_weight * weights)
     return cross.reshape(width, classes), gram + np.triu(gram, 1).T
-
-
-def packed_sensitivity(psi: float, steps: Sequence[float], *, target_norm: float, gram_weight: float) -> float:
-    """How far :func:`pack` moves in ℓ2: Ψ·√(t² + 4w²/s) for targets of norm at most t.
-
-    Guarantee. *Neighbours*: Σᵢ‖zᵢ − z′ᵢ‖ ≤ Ψ with ‖zᵢ‖ ≤ 1/√s on both sides, targets alike. *Bound*: row i moves
-    (zᵢyᵢᵀ, w·zᵢzᵢᵀ) by (δyᵢᵀ, w(mδᵀ + δmᵀ)) with δ = z′ᵢ − zᵢ and m their mean, of norm at most
-    ‖δ‖·√(t² + 4w²‖m‖²), and norms add over rows. *Edge case*: attained as δ → 0 along m. *Reference*: the issue's
-    sufficient statistics; brute-forced in the tests.
-    """
-    return psi * math.sqrt(target_norm**2 + 4 * gram_weight**2 * row_norm_bound(steps) ** 2)

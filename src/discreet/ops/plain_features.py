@@ -7,11 +7,13 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import Topology
 
 PlainName = Literal["random", "degree", "ones", "topology"]
 PLAIN: tuple[PlainName, ...] = ("random", "degree", "ones", "topology")
 DEGREE_COLUMNS = 100
+"""Degrees from here on share the last column."""
 
 
 def plain_width(name: PlainName, public: PublicFacts) -> int:
@@ -20,7 +22,7 @@ def plain_width(name: PlainName, public: PublicFacts) -> int:
     return widths[name]
 
 
-def plain_features(name: PlainName, graph: Graph, rng: np.random.Generator) -> Any:
+def plain_features(name: PlainName, graph: Topology, public: PublicFacts, rng: np.random.Generator) -> Any:
     """CSR rows made of the public graph alone.
 
     *random*: what the multi-bit mechanism reports of a record that says nothing, a sign at a random place. *degree*:
@@ -30,10 +32,10 @@ def plain_features(name: PlainName, graph: Graph, rng: np.random.Generator) -> A
     n = graph.num_nodes
     values = np.ones(n, dtype=np.float32)
     if name == "random":
-        columns = rng.integers(graph.num_features, size=n)
+        columns = rng.integers(public.num_features, size=n)
         values = rng.choice(np.array([-1, 1], dtype=np.float32), size=n)
     elif name == "degree":
         columns = np.minimum(graph.in_degree(), DEGREE_COLUMNS - 1)
     else:
         columns = np.zeros(n, dtype=np.int64) if name == "ones" else np.arange(n)
-    return sp.csr_array((values, columns, np.arange(n + 1)), shape=(n, plain_width(name, graph.public)))
+    return sp.csr_array((values, columns, np.arange(n + 1)), shape=(n, plain_width(name, public)))

@@ -13,7 +13,8 @@ walk is lazy; α′ = α/(2 − α) makes it the same PageRank. Its answer is th
 (Andersen, Chung and Lang 2006) depends on the order of the pushes, which here is first in, first out.
 
 *Guarantee*: none of privacy. One node can move any row anywhere (a hub stands in all of them), so what is private
-about rows is clipped and noised in :mod:`discreet.mechanisms.topk`, whose bounds hold for any rows at all.
+about rows is clipped in :mod:`discreet.queries.picks`, whose bounds hold for any rows at all, and noised in
+:mod:`discreet.mechanisms.topk`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 
 Solver = Literal["ista", "push"]
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 Rows = tuple[IntArray, IntArray, FloatArray]
 F = TypeVar("F", bound=Callable[..., Any])
 

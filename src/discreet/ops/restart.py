@@ -1,4 +1,4 @@
-"""Propagation with restart (personalised PageRank, exact and truncated), with its sensitivity beside it."""
+"""Propagation with restart (personalised PageRank, exact and truncated)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.errors import ParameterError, UnsupportedError
-from discreet.graph.graph import Graph
+from discreet.graph.parts import Topology
 
 Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf
@@ -42,7 +42,7 @@ def check_steps(steps: Sequence[float]) -> tuple[float, ...]:
 # -------------------------------------------------------------------- the operation
 
 
-def transition(graph: Graph, dtype: npt.DTypeLike = np.float64) -> sp.csr_array:
+def transition(graph: Topology, dtype: npt.DTypeLike = np.float64) -> sp.csr_array:
     """Ã = D⁻¹(A + I): each node averages over itself and its neighbours. Undirected graphs only."""
     if graph.directed:
         raise UnsupportedError(
@@ -96,53 +96,3 @@ def own_hop(
     listed = check_steps(steps)
     one = (1 - alpha) * (walk @ features) + alpha * features
     return np.asarray(np.hstack([features if m == 0 else one for m in listed]) / features.dtype.type(len(listed)))
-
-
-def unit_rows(features: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """Rows scaled to norm 1; a row of zeros stays."""
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return np.asarray(features / np.where(norms > 0, norms, 1.0), dtype=features.dtype)
-
-
-# -------------------------------------------------------------------- its sensitivity
-
-
-def lemma_bound(alpha: float, m: float) -> float:
-    """Ψ(R_m X) = (2(1 − α)/α)·[1 − (1 − α)^m], Lemma 2 of the GCON paper; attained at m = 1 on two nodes."""
-    decay = 0.0 if m == INFINITE else (1 - alpha) ** m
-    return 2 * (1 - alpha) / alpha * (1 - decay)
-
-
-def reversible_bound(alpha: float) -> float:
-    """Ψ(R_∞X) ≤ (2(1 − α)/α)·max{2α/(1+α), 2/3, 1 − α}: below Lemma 2 for every α.
-
-    Let G′ be G without the edge {1, 2}, k the degree of node 1 in G′, and Δ = Ã′ − Ã, whose rows 1 and 2 alone
-    are not zero. Then R′ − R = ((1−α)/α)·R′ΔR, so node 1 contributes at most (sum of column 1 of R′) ×
-    ‖row 1 of ΔZ‖, and so does node 2. The walk is reversible with weights degree + 1, hence column 1 of R′ sums
-    to Σ_j R′₁ⱼ(k+1)/(k_j+1), where j = 1 has mass R′₁₁ ≥ α and any j ≠ 1 that is reached has k_j ≥ 1:
-
-    - k ≥ 1: the sum is at most α + (1−α)(k+1)/2 and the row has norm at most 2/(k+2). The product
-      (2α + (1−α)(k+1))/(k+2) is monotone in k, from 2/3 at k = 1 to 1 − α in the limit.
-    - k = 0: the sum is 1. In G node 1 hangs on node 2, so z₁ = αx₁ + (1−α)(z₁+z₂)/2, which gives
-      z₁ − z₂ = (2α/(1+α))(x₁ − z₂), and the row ‖z₁ − z₂‖/2 is at most 2α/(1+α).
-    """
-    return 2 * (1 - alpha) / alpha * max(2 * alpha / (1 + alpha), 2 / 3, 1 - alpha)
-
-
-def restart_sensitivity(alpha: float, steps: Sequence[float]) -> float:
-    """How far Z = :func:`propagate` moves, Σ_i ‖z_i − z′_i‖₂ over *all* rows.
-
-    Guarantee. *Neighbours*: one undirected edge more or less, same public features. *Bound*: the mean over the
-    steps of Lemma 2 (finite m) or of the smaller :func:`reversible_bound` (m = ∞). *Needs*: rows of X of norm
-    at most 1, and a symmetric graph (an in-star breaks it by an order of magnitude), both enforced here.
-    *Edge cases*: isolated nodes keep their row; m = 0 costs nothing; any subset of rows is covered.
-    *Reference*: Lemma 2 and eq. (26) of the GCON paper; the proof for m = ∞ stands in ``reversible_bound``.
-    """
-    check_restart(alpha)
-    listed = check_steps(steps)
-    return sum(reversible_bound(alpha) if m == INFINITE else lemma_bound(alpha, m) for m in listed) / len(listed)
-
-
-def row_norm_bound(steps: Sequence[float]) -> float:
-    """‖z_i‖ ≤ 1/√s: each of the s parts is an average of unit rows, divided by s."""
-    return 1 / math.sqrt(len(check_steps(steps)))

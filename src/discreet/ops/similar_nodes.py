@@ -1,4 +1,4 @@
-"""Similar nodes of a public graph by one of three measures, for any threshold; what is slow is done once a process."""
+"""Similar nodes of a public graph by one of three measures, for any threshold; slow work is done once per process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.graph.graph import Graph
-from discreet.ops.similarity import WalkCounts, distance_for, spread_of, unit_rows, within
-from discreet.ops.topology import topology_key
+from discreet.graph.parts import Topology, topology_key
+from discreet.ops.rows import unit_rows
+from discreet.ops.similarity import WalkCounts, distance_for, spread_of, within
 from discreet.ops.walks import Walker, embed, meetings
 
 Similarity = Literal["deepwalk", "node2vec", "grarep"]
@@ -34,14 +34,14 @@ class SimilarityMeasure:
 class SimilarNodes:
     """One measure on one graph. It reads edges alone, which are public wherever this is used."""
 
-    def __init__(self, graph: Graph, measure: SimilarityMeasure) -> None:
+    def __init__(self, graph: Topology, measure: SimilarityMeasure) -> None:
         self._measure = measure
         self._known: dict[float, sp.csr_array] = {}
         if measure.kind == "grarep":
             self._counts = WalkCounts(graph, measure.length)
             return
         biased = {"p": measure.p, "q": measure.q} if measure.kind == "node2vec" else {}
-        met = meetings(
+        counts = meetings(
             Walker(graph, **biased),
             graph.num_nodes,
             walks=measure.walks,
@@ -49,7 +49,7 @@ class SimilarNodes:
             window=measure.window,
             seed=measure.seed,
         )
-        self._points = unit_rows(embed(met, measure.dimensions, measure.seed))
+        self._points = unit_rows(embed(counts, measure.dimensions, measure.seed))
 
     def beyond(self, threshold: float, most: int) -> sp.csr_array:
         """Similar nodes by a threshold in the paper's units: a share, a normalised distance, or a cosine."""
@@ -72,7 +72,7 @@ _REMEMBERED: OrderedDict[tuple[bytes, SimilarityMeasure], SimilarNodes] = Ordere
 _MOST_REMEMBERED = 3
 
 
-def similar_nodes(graph: Graph, measure: SimilarityMeasure) -> SimilarNodes:
+def similar_nodes(graph: Topology, measure: SimilarityMeasure) -> SimilarNodes:
     """The measure on the graph; the last few are remembered, so that many fits on one graph embed it once."""
     key = topology_key(graph), measure
     if key not in _REMEMBERED:

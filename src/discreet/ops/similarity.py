@@ -8,35 +8,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.graph.graph import Graph
+from discreet.arrays import FloatArray, IntArray, SingleArray
+from discreet.graph.parts import Topology
 
-FloatArray = npt.NDArray[np.float64]
-Points = npt.NDArray[np.float32]
 _BLOCK_ENTRIES = 1 << 22  # entries of a block of distances: 16 MB
 _SAMPLE = 500  # rows that a threshold is set by
-_COLUMNS = 128
+_COLUMNS = 128  # columns of walk counts that are computed together
 
 
 # -------------------------------------------------------------------- by distance between points
 
 
-def spread_of(points: Points) -> float:
+def spread_of(points: SingleArray) -> float:
     """‖D‖_F of the matrix of all distances, in closed form: Σ‖e_i − e_j‖² = 2n Σ‖e_i‖² − 2‖Σ e_i‖²."""
     exact = points.astype(np.float64)
     squares = 2 * len(exact) * (exact**2).sum() - 2 * (exact.sum(axis=0) ** 2).sum()
     return float(np.sqrt(max(squares, 0.0)))
 
 
-def unit_rows(points: Points) -> Points:
-    """Rows of norm 1; a zero row stays."""
-    norm = np.linalg.norm(points, axis=1, keepdims=True)
-    return (points / np.where(norm > 0, norm, 1)).astype(np.float32)
-
-
-def within(points: Points, distance: float, most: int) -> sp.csr_array:
+def within(points: SingleArray, distance: float, most: int) -> sp.csr_array:
     """Nodes closer than ``distance``, a node itself included, and of these the ``most`` nearest."""
     rows, columns = [], []
     for first, squares in _square_distances(points):
@@ -52,7 +44,7 @@ def within(points: Points, distance: float, most: int) -> sp.csr_array:
     return _ones(np.concatenate(rows), np.concatenate(columns), len(points))
 
 
-def distance_for(points: Points, similar: float, seed: int) -> float:
+def distance_for(points: SingleArray, similar: float, seed: int) -> float:
     """The distance within which a node has ``similar`` others on average, from a sample of nodes."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(points), size=min(_SAMPLE, len(points)), replace=False))
@@ -61,13 +53,13 @@ def distance_for(points: Points, similar: float, seed: int) -> float:
     return float(np.sqrt(np.quantile(np.maximum(found, 0), share)))
 
 
-def _square_distances(points: Points) -> Iterator[tuple[int, Points]]:
+def _square_distances(points: SingleArray) -> Iterator[tuple[int, SingleArray]]:
     step = max(1, _BLOCK_ENTRIES // len(points))
     for first in range(0, len(points), step):
         yield first, _squares_from(points, points[first : first + step])
 
 
-def _squares_from(points: Points, block: Points) -> Points:
+def _squares_from(points: SingleArray, block: SingleArray) -> SingleArray:
     squares = (block**2).sum(axis=1)[:, None] + (points**2).sum(axis=1) - 2 * block @ points.T
     return np.asarray(squares, dtype=np.float32)
 
@@ -83,7 +75,7 @@ class WalkCounts:
     A_il·r_{k−1}(l), over walks of k − 1 steps. So what a column can still gain is bounded by what it has now.
     """
 
-    def __init__(self, graph: Graph, steps: int) -> None:
+    def __init__(self, graph: Topology, steps: int) -> None:
         self._matrix = graph.adjacency.astype(np.float64)
         self._steps = steps
         self._ends = [np.ones(graph.num_nodes)]
@@ -114,7 +106,7 @@ class WalkCounts:
         )
         return float(np.quantile(shares, 1 - min(similar / n, 1.0)))
 
-    def _rows(self, chosen: npt.NDArray[np.int64]) -> FloatArray:
+    def _rows(self, chosen: IntArray) -> FloatArray:
         """P of the chosen rows, dense."""
         state = np.zeros((self._matrix.shape[0], len(chosen)))
         state[chosen, np.arange(len(chosen))] = 1.0
@@ -124,7 +116,7 @@ class WalkCounts:
             total += state
         return _ratio(total, self._total[chosen][None, :]).T
 
-    def _columns(self, chosen: npt.NDArray[np.int64], threshold: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    def _columns(self, chosen: IntArray, threshold: float) -> tuple[IntArray, FloatArray]:
         """Those of the chosen columns that may pass the threshold somewhere, and P in them."""
         n = self._matrix.shape[0]
         state = np.zeros((n, len(chosen)))
@@ -149,7 +141,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return np.asarray(np.divide(part, whole, out=np.zeros_like(part + whole), where=whole > 0))
 
 
-def _ones(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], n: int) -> sp.csr_array:
+def _ones(rows: IntArray, columns: IntArray, n: int) -> sp.csr_array:
     matrix = sp.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(n, n))
     matrix.data[:] = 1.0
     return matrix

@@ -1,24 +1,45 @@
-"""Sparse products that train: a constant CSR matrix times a dense tensor, differentiable in the latter."""
+"""Sparse products that train: a constant CSR matrix (features, or one hop over the edges) times a dense tensor.
+
+And :func:`one_thread_if`: for small work a second thread gains nothing; on a busy machine it can cost a hundredfold.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from discreet.ops.threads import one_thread_if
+from discreet.arrays import Array, IntArray
+from discreet.errors import UnsupportedError
+from discreet.graph.parts import Topology
 
 # The CSR kernels used here (product with a dense matrix) are the stable part of that interface.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
 
 
+Aggregation = Literal["sum", "mean", "symmetric"]
 _SMALL = 8_000_000  # multiplications, a few milliseconds on one thread
+
+
+@contextmanager
+def one_thread_if(small: bool) -> Iterator[None]:
+    """Run the block on one thread if it is small; torch's thread count is put back afterwards."""
+    before = torch.get_num_threads()
+    if not small or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class SparseMatrix:
@@ -67,7 +88,7 @@ class SparseMatrix:
         """Multiplications that a product takes."""
         return int(self._scipy.nnz) * dense.shape[-1]
 
-    def rows(self, index: npt.NDArray[np.int64]) -> SparseMatrix:
+    def rows(self, index: IntArray) -> SparseMatrix:
         """The chosen rows."""
         return SparseMatrix(self._scipy[index], self.device)
 
@@ -102,7 +123,37 @@ def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:
         ).to(device)
 
 
-def feature_tensor(features: npt.NDArray[Any] | sp.csr_array, device: str | torch.device) -> Tensor | SparseMatrix:
+# -------------------------------------------------------------------- one hop over the edges
+
+
+def hop_matrix(
+    graph: Topology, aggregation: Aggregation, *, self_loops: bool = False, device: str = "cpu"
+) -> SparseMatrix:
+    """The matrix of one hop: row v gathers what reaches node v.
+
+    *sum*: A. *mean*: D⁻¹A with D the in-degrees; a node that nothing reaches gets zero.
+    *symmetric*: D^(−½) A D^(−½), for undirected graphs. ``self_loops`` puts A + I for A.
+    """
+    matrix = graph.adjacency
+    if self_loops:
+        matrix = (matrix + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")).tocsr()
+    if aggregation == "sum":
+        return SparseMatrix(matrix, device)
+    degree = np.diff(matrix.indptr)
+    power = -1.0 if aggregation == "mean" else -0.5
+    weight = np.where(degree > 0, np.maximum(degree, 1) ** power, 0.0).astype(np.float32)
+    data = np.repeat(weight, degree)
+    if aggregation == "symmetric":
+        if graph.directed:
+            raise UnsupportedError("symmetric aggregation needs an undirected graph: use mean, or to_undirected()")
+        data = data * weight[matrix.indices]
+    return SparseMatrix(sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape), device)
+
+
+# -------------------------------------------------------------------- features
+
+
+def feature_tensor(features: Array | sp.csr_array, device: str | torch.device) -> Tensor | SparseMatrix:
     """Features as a model reads them: sparse stays sparse."""
     if isinstance(features, np.ndarray):
         return torch.tensor(features, device=device)

@@ -1,18 +1,16 @@
 """Random walks on a public graph, and embeddings of nodes from who meets whom on them.
 
-Many walkers step together, as arrays: nothing has to be compiled, and a step costs a few operations a walker.
+Many walkers step together, as arrays: nothing has to be compiled, and a step costs a few operations per walker.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.graph.graph import Graph
+from discreet.arrays import FloatArray, IntArray, SingleArray
+from discreet.graph.parts import Topology
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 _WALKERS = 1 << 15  # walkers that step together: pairs of a batch then take about 100 MB
 
 
@@ -23,7 +21,7 @@ class Walker:
     A walker at a node without neighbours stays there.
     """
 
-    def __init__(self, graph: Graph, *, p: float = 1.0, q: float = 1.0) -> None:
+    def __init__(self, graph: Topology, *, p: float = 1.0, q: float = 1.0) -> None:
         self._indptr, self._indices, self._n = graph.indptr, graph.indices, graph.num_nodes
         self._degree = np.diff(graph.indptr)
         self._weights = np.array([1 / p, 1.0, 1 / q])  # back, near, away
@@ -83,7 +81,7 @@ def meetings(walker: Walker, num_nodes: int, *, walks: int, length: int, window:
     return both
 
 
-def embed(counts: sp.csr_array, dimensions: int, seed: int) -> npt.NDArray[np.float32]:
+def embed(counts: sp.csr_array, dimensions: int, seed: int) -> SingleArray:
     """Nodes as points: the positive pointwise mutual information of meetings, factorised.
 
     This is the matrix that word2vec with negative sampling factorises implicitly (Levy and Goldberg 2014; for walks,

@@ -12,16 +12,15 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from pathlib import Path
 
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PrivacyError
+from discreet.files import write_whole
 from discreet.privacy import events
-from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_epsilon, pld_epsilon, rdp_epsilon
-from discreet.privacy.gaussian import gaussian_mu
-from discreet.privacy.node_sampling import before_sampling, split_sampling
+from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_factor, pld_epsilon, rdp_epsilon
+from discreet.privacy.events.node_sampling import before_sampling
 
 RELATIVE_TOLERANCE = 1e-3
 MOST_STEPS = 10**7
@@ -34,11 +33,12 @@ def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:
     Guarantee: ``epsilon_of(scale_noise(unit, factor), delta) <= epsilon``, verified before returning.
     Exact (to rounding) where every event is Gaussian; otherwise at most 0.1 % above the least factor.
     """
-    probability, rest = split_sampling(unit)
+    probability, rest = events.split_sampling(unit)
     if rest is not unit:
         return _verified(unit, calibrate(rest, *before_sampling(epsilon, delta, probability)), epsilon, delta)
-    if _exact_applies(unit, delta):
-        return _verified(unit, _exact_factor(unit, epsilon, delta), epsilon, delta)
+    exact = exact_factor(unit, epsilon, delta)
+    if exact is not None:
+        return _verified(unit, exact, epsilon, delta)
     if events.scale_noise(unit, 2.0) == unit:
         return _verified(unit, 1.0, epsilon, delta)
     key = _key("noise", unit, epsilon, delta)
@@ -104,16 +104,6 @@ def _rdp_steps(event: DpEvent, epsilon: float, delta: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if within(middle) else (low, middle)
     return low
-
-
-def _exact_applies(unit: DpEvent, delta: float) -> bool:
-    bound = exact_epsilon(unit, delta)
-    return bound is not None and math.isfinite(bound)
-
-
-def _exact_factor(unit: DpEvent, epsilon: float, delta: float) -> float:
-    mu_squared = sum(count / leaf.noise_multiplier**2 for leaf, count in events.leaves(unit))
-    return math.sqrt(mu_squared) / gaussian_mu(epsilon, delta)
 
 
 def _verified(unit: DpEvent, factor: float, epsilon: float, delta: float) -> float:
@@ -233,12 +223,4 @@ def _recall(key: str) -> float | None:
 def _remember(key: str, factor: float) -> None:
     """Write whole or not at all; a cache that cannot be written is no error."""
     with contextlib.suppress(OSError):
-        folder = cache_dir()
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump({"factor": factor}, file)
-            os.replace(temporary, folder / f"{key}.json")
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
+        write_whole(cache_dir() / f"{key}.json", json.dumps({"factor": factor}))

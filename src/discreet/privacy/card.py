@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.files import from_json
 from discreet.privacy.certificate import NOT_ACCOUNTED
 
 
@@ -19,7 +21,7 @@ def render_card(certificate: Mapping[str, Any]) -> str:
             f"> **Not a guarantee.** ε = {_figure(certificate['epsilon'])} is {claim['status']} ({claim['by']}).",
             "",
         ]
-    if certificate["epsilon"] == "infinite":
+    if from_json(certificate["epsilon"]) == math.inf:
         warning += ["> **Not private.** This model was trained without any guarantee (ε = ∞).", ""]
     if certificate["tuning"].startswith(NOT_ACCOUNTED):
         warning += [f"> **Tuning not accounted.** {certificate['tuning']}", ""]

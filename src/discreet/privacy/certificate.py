@@ -17,10 +17,11 @@ from typing import Any
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import CertificateError, DiscreetError
+from discreet.files import from_json, to_json
 from discreet.privacy import events
 from discreet.privacy.accountants import accountant_versions, spend
 from discreet.privacy.coverage import COVERAGE
-from discreet.privacy.level_specs import parse_level
+from discreet.privacy.levels import parse_level
 from discreet.privacy.plan import Plan, Stage
 
 SCHEMA = 1
@@ -57,7 +58,7 @@ def make_certificate(
     if list(events.leaves(spent)) != planned:
         raise CertificateError("the ledger does not match the plan")
     level = plan.privacy.level
-    return {
+    content = {
         "schema": SCHEMA,
         "task": "node classification",
         "method": plan.method,
@@ -67,10 +68,10 @@ def make_certificate(
         "public": level.public_knowledge(),
         "trust": _trust(level.kind),
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
-        "epsilon": _number(plan.epsilon),
+        "epsilon": plan.epsilon,
         "delta": plan.delta,
-        "budget": {"epsilon": _number(plan.privacy.epsilon), "delta": plan.privacy.delta},
-        "epsilon_by_accountant": {name: _number(value) for name, value in plan.spend().items()},
+        "budget": {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta},
+        "epsilon_by_accountant": plan.spend(),
         "stages": [stage.to_json() for stage in plan.stages],
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
@@ -78,6 +79,8 @@ def make_certificate(
         "caveats": list(CAVEATS),
         "versions": {**accountant_versions(), **versions},
     }
+    made: dict[str, Any] = to_json(content)
+    return made
 
 
 def seal(certificate: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -241,13 +244,8 @@ def _trust(kind: str) -> str:
     return "the curator who runs the training sees the private graph; nobody else is trusted"
 
 
-def _number(value: float) -> float | str:
-    """JSON has no infinity."""
-    return "infinite" if math.isinf(value) else value
-
-
 def _parse(value: float | str) -> float:
-    return math.inf if value == "infinite" else float(value)
+    return float(from_json(value))
 
 
 def _sha256(content: bytes) -> str:

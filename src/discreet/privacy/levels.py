@@ -1,4 +1,4 @@
-"""What is protected: which two graphs count as neighbours, in words, as data, and as a sampler.
+"""What is protected: which two graphs count as neighbours, in words, as text, as data, and as a sampler.
 
 Every level draws neighbours by the definition that its certificate states, so tests and audits use the
 very relation that is promised.
@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discreet.errors import PrivacyError, UnsupportedError
+from discreet.graph.graph import Graph
+from discreet.graph.parts import EDGES, EVERYTHING_PUBLIC, FEATURES, LABELS, PARTS, PrivatePart, PublicPart
 from discreet.privacy.moves import (
-    G,
     all_but,
     existing_pair,
     null_record,
@@ -35,11 +36,13 @@ Protects = Literal["both", "features", "labels"]
 
 @dataclass(frozen=True)
 class Level(ABC):
-    """A neighbouring relation on graphs. ``kind`` groups levels; ``spec`` is what the command line takes."""
+    """A neighbouring relation on graphs. ``kind`` groups levels; ``spec`` is what the command line takes.
+
+    ``private`` is what is protected of ``edges``, ``features`` and ``labels``: the one place that says so.
+    """
 
     kind: ClassVar[str]
-    features_public: ClassVar[bool] = False
-    topology_public: ClassVar[bool] = False
+    private: ClassVar[frozenset[str]] = EVERYTHING_PUBLIC
 
     @property
     @abstractmethod
@@ -55,12 +58,20 @@ class Level(ABC):
         """What the guarantee takes as known to everyone, in words."""
 
     @abstractmethod
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Draw a neighbour of the graph, worst cases included."""
 
-    def view(self, graph: G) -> G:
+    def view(self, graph: Graph) -> Graph:
         """The graph as this level reads it; the same object where nothing changes."""
         return graph
+
+    def split(self, graph: Graph) -> tuple[PublicPart, PrivatePart]:
+        """The public part, for the estimator, and the private one, for the curator.
+
+        Guarantee: the public part holds no array that :attr:`private` names; on two neighbours it is the same.
+        """
+        seen = self.view(graph)
+        return PublicPart(seen, self.private), PrivatePart(seen)
 
     def check(self, graph_directed: bool) -> None:  # noqa: B027  (most levels take any graph)
         """Refuse a graph whose edges this level does not describe."""
@@ -74,8 +85,6 @@ class NoPrivacy(Level):
     """Nothing is protected: ε = ∞, and every output says so."""
 
     kind: ClassVar[str] = "none"
-    features_public: ClassVar[bool] = True
-    topology_public: ClassVar[bool] = True
 
     @property
     def spec(self) -> str:
@@ -90,7 +99,7 @@ class NoPrivacy(Level):
         """Everything."""
         return "everything"
 
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Without a guarantee there is no neighbour to draw."""
         raise UnsupportedError("level none has no neighbouring relation")
 
@@ -104,7 +113,7 @@ class EdgeLevel(Level):
 
     directed: bool = False
     kind: ClassVar[str] = "edge"
-    features_public: ClassVar[bool] = True
+    private: ClassVar[frozenset[str]] = frozenset({EDGES})
 
     @property
     def spec(self) -> str:
@@ -134,7 +143,7 @@ class EdgeLevel(Level):
                 "two entries: use level edge, or read the graph with its directions (--directed, directed=True)"
             )
 
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Toggle one edge: any pair, an existing edge, at the hub, or at a node of least degree."""
         n = graph.num_nodes
         if n < 2:
@@ -160,6 +169,7 @@ class NeighborLevel(Level):
     max_degree: int | None = None
     edges: Basis = "owned"
     kind: ClassVar[str] = "neighbor"
+    private: ClassVar[frozenset[str]] = PARTS
 
     def __post_init__(self) -> None:
         """k and the degree bound must be positive."""
@@ -189,7 +199,7 @@ class NeighborLevel(Level):
         """The node ids and the split."""
         return "the number of nodes, the split of node ids, and the feature and class lists"
 
-    def view(self, graph: G) -> G:
+    def view(self, graph: Graph) -> Graph:
         """On the owned basis every entry belongs to its source alone."""
         return graph.as_directed() if self.edges == "owned" else graph
 
@@ -201,7 +211,7 @@ class NeighborLevel(Level):
                 "nodes: give a smaller k, or use level node, which protects all edges of a node"
             )
 
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Replace one node's record and toggle up to k of its edges, within the degree bound."""
         graph = self.view(graph)
         node = pick_node(graph, rng)
@@ -230,6 +240,7 @@ class NodeLevel(Level):
     d_max: int | None = None
     p: float | None = None
     kind: ClassVar[str] = "node"
+    private: ClassVar[frozenset[str]] = PARTS
     default_max_degree: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
@@ -282,11 +293,11 @@ class NodeLevel(Level):
         """The node ids and the split."""
         return "the number of nodes, the split of node ids, and the feature and class lists"
 
-    def view(self, graph: G) -> G:
+    def view(self, graph: Graph) -> Graph:
         """On the owned basis every entry belongs to its source alone."""
         return graph.as_directed() if self.edges == "owned" else graph
 
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Remove or replace one node's record: a random node or the hub, its edges kept, moved or dropped."""
         graph = self.view(graph)
         node = pick_node(graph, rng)
@@ -301,7 +312,7 @@ class NodeLevel(Level):
             return bare
         return self._with_new_edges(bare, node, rng)
 
-    def _with_new_edges(self, bare: G, node: int, rng: np.random.Generator) -> G:
+    def _with_new_edges(self, bare: Graph, node: int, rng: np.random.Generator) -> Graph:
         """Give the node fresh edges, as many as its bound admits."""
         others = all_but(node, bare.num_nodes)
         bound = self.d_max if self.edges == "thinned" else self.max_degree
@@ -324,12 +335,14 @@ class LocalLevel(Level):
 
     protects: Protects = "both"
     kind: ClassVar[str] = "local"
-    topology_public: ClassVar[bool] = True
+    private: ClassVar[frozenset[str]] = frozenset({FEATURES, LABELS})
 
     def __post_init__(self) -> None:
         """Refuse a part that records do not have."""
         if self.protects not in ("both", "features", "labels"):
             raise PrivacyError(f"protects must be both, features or labels, not {self.protects!r}")
+        if self.protects != "both":
+            object.__setattr__(self, "private", frozenset({self.protects}))
 
     @property
     def spec(self) -> str:
@@ -359,7 +372,7 @@ class LocalLevel(Level):
         }
         return known[self.protects]
 
-    def neighbor(self, graph: G, rng: np.random.Generator) -> G:
+    def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
         """Replace one node's features and label, or the part that is protected."""
         changed = replace_record(graph, int(rng.integers(graph.num_nodes)), rng)
         if self.protects == "features":
@@ -380,3 +393,64 @@ def _degree_words(bound: int | None, basis: Basis) -> str:
         "promised": f"; the data holder promises that no degree exceeds {bound}",
         "thinned": f"; the data holder promises that no degree exceeds {bound}, and edges are thinned",
     }[basis]
+
+
+# -------------------------------------------------------------------- levels as text
+
+FORMS = (
+    "none, edge, edge:directed, neighbor:K[,max_degree=D][,edges=owned|promised], "
+    "node[:owned|promised][,max_degree=D][,change=null|replace], node:thinned,d_max=D,p=P, "
+    "local[:features|labels]"
+)
+_WHOLE = {"max_degree", "d_max"}
+_REAL = {"p"}
+_WORD = {"change", "edges"}
+
+
+def parse_level(spec: str) -> Level:
+    """Read a level; the inverse of ``level.spec``."""
+    head, *pairs = (part.strip() for part in spec.strip().split(","))
+    kind, _, argument = head.partition(":")
+    options = dict(_option(pair, spec) for pair in pairs)
+    if kind == "none" and not argument and not options:
+        return NoPrivacy()
+    if kind == "local" and not options:
+        return LocalLevel(argument or "both")  # type: ignore[arg-type]  # the level checks the word
+    if kind == "edge" and argument in ("", "directed") and not options:
+        return EdgeLevel(directed=argument == "directed")
+    if kind == "neighbor" and argument:
+        return _build(NeighborLevel, spec, k=_whole("k", argument), **options)
+    if kind == "node":
+        return _build(NodeLevel, spec, **({"edges": argument} if argument else {}), **options)
+    raise PrivacyError(f"level {spec!r} is not known; write one of: {FORMS}")
+
+
+def _build(kind: type[Level], spec: str, **options: Any) -> Level:
+    try:
+        return kind(**options)
+    except TypeError as error:
+        raise PrivacyError(f"level {spec!r} has an option that it does not take; write one of: {FORMS}") from error
+
+
+def _option(pair: str, spec: str) -> tuple[str, Any]:
+    key, equals, value = pair.partition("=")
+    if not equals:
+        raise PrivacyError(f"level {spec!r}: {pair!r} is not of the form key=value; write one of: {FORMS}")
+    if key in _WHOLE:
+        return key, _whole(key, value)
+    if key in _REAL:
+        try:
+            return key, float(value)
+        except ValueError:
+            raise PrivacyError(f"level option {key} must be a number, not {value!r}") from None
+    if key in _WORD:
+        return key, value
+    known = ", ".join(sorted(_WHOLE | _REAL | _WORD))
+    raise PrivacyError(f"level {spec!r} has no option {key!r}; the options are {known}")
+
+
+def _whole(key: str, value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise PrivacyError(f"level option {key} must be a whole number, not {value!r}") from None

@@ -1,58 +1,13 @@
-"""Moves that turn a graph into a neighbour: one edge toggled, one record removed or replaced.
-
-Graphs are seen only through :class:`GraphLike`, so that ``privacy`` imports nothing of ``graph``.
-"""
+"""Moves that turn a graph into a neighbour: one edge toggled, one record removed or replaced."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-
-
-class GraphLike(Protocol):
-    """What a level needs to know of a graph."""
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-
-    @property
-    def num_classes(self) -> int:
-        """Number of classes."""
-
-    @property
-    def directed(self) -> bool:
-        """Whether an edge may stand without its reverse."""
-
-    @property
-    def features(self) -> Any:
-        """Feature matrix, dense or CSR."""
-
-    @property
-    def labels(self) -> IntArray:
-        """Labels, -1 for none."""
-
-    def edges(self) -> tuple[IntArray, IntArray]:
-        """All entries as (sources, targets)."""
-
-    def with_edges(self, sources: IntArray, targets: IntArray) -> Self:
-        """The same nodes under other edges."""
-
-    def with_features(self, features: Any) -> Self:
-        """The same graph with other features."""
-
-    def with_labels(self, labels: IntArray) -> Self:
-        """The same graph with other labels."""
-
-    def as_directed(self) -> Self:
-        """The same entries, each standing by itself."""
-
-
-G = TypeVar("G", bound=GraphLike)
+from discreet.arrays import Array, IntArray, SingleArray
+from discreet.graph.graph import Graph
 
 
 def all_but(node: int, n: int) -> IntArray:
@@ -60,7 +15,7 @@ def all_but(node: int, n: int) -> IntArray:
     return np.delete(np.arange(n, dtype=np.int64), node)
 
 
-def pick_node(graph: GraphLike, rng: np.random.Generator) -> int:
+def pick_node(graph: Graph, rng: np.random.Generator) -> int:
     """A random node, or the one whose data reaches most others."""
     if rng.integers(2):
         return int(rng.integers(graph.num_nodes))
@@ -85,7 +40,7 @@ def existing_pair(source: IntArray, target: IntArray, rng: np.random.Generator) 
     return int(source[at]), int(target[at])
 
 
-def within_degree(graph: GraphLike, node: int, toggled: IntArray, bound: int) -> IntArray:
+def within_degree(graph: Graph, node: int, toggled: IntArray, bound: int) -> IntArray:
     """Those of the toggles, removals first, that leave every degree within the bound."""
     n = graph.num_nodes
     source, target = graph.edges()
@@ -96,7 +51,7 @@ def within_degree(graph: GraphLike, node: int, toggled: IntArray, bound: int) ->
     return np.concatenate([removed, added[degree[added] < bound][:room]])
 
 
-def toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
+def toggle(graph: Graph, node: int, others: IntArray, *, both_ways: bool) -> Graph:
     """Add the entries node → other that are missing and remove those that are there."""
     n = graph.num_nodes
     source, target = graph.edges()
@@ -108,7 +63,7 @@ def toggle(graph: G, node: int, others: IntArray, *, both_ways: bool) -> G:
     return graph.with_edges(result // n, result % n)
 
 
-def without_edges(graph: G, node: int, *, both_ways: bool) -> G:
+def without_edges(graph: Graph, node: int, *, both_ways: bool) -> Graph:
     """The graph without the node's outgoing edges, or without all of them."""
     source, target = graph.edges()
     keep = source != node
@@ -117,21 +72,21 @@ def without_edges(graph: G, node: int, *, both_ways: bool) -> G:
     return graph.with_edges(source[keep], target[keep])
 
 
-def set_row(features: Any, node: int, row: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+def set_row(features: Any, node: int, row: Array) -> SingleArray:
     """A dense copy of the features with one row replaced."""
     dense = np.array(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
     dense[node] = row
     return dense
 
 
-def null_record(graph: G, node: int) -> G:
+def null_record(graph: Graph, node: int) -> Graph:
     """Features zero, label unknown."""
     labels = graph.labels.copy()
     labels[node] = -1
     return graph.with_features(set_row(graph.features, node, np.zeros(1))).with_labels(labels)
 
 
-def replace_record(graph: G, node: int, rng: np.random.Generator) -> G:
+def replace_record(graph: Graph, node: int, rng: np.random.Generator) -> Graph:
     """Another label, and features negated (the far side of any clip), rescaled, drawn afresh, or extreme."""
     width = graph.features.shape[1]
     old = graph.features[[node]]

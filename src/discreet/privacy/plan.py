@@ -10,65 +10,69 @@ from typing import Any
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PrivacyError
+from discreet.files import from_json
 from discreet.privacy import events
-from discreet.privacy.accountants import epsilon_of, spend
+from discreet.privacy.accountants import epsilon_of, group_note, spend
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
-from discreet.privacy.group_of_two import group_note
+from discreet.privacy.query import NO_BOUND, Bound, Query, StoredQuery
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One query to private data.
+    """A query with its share of the budget, as a plan runs it.
 
     Parameters
     ----------
     name
         What the method calls it when it asks the curator; unique within a plan.
     query
-        What is asked, in words.
-    mechanism
-        The name of the mechanism that answers (``gaussian``, …).
-    sensitivity
-        How far the answer without noise can move between neighbours, in ``metric``.
-    metric
-        ``l2``, ``l1``, ``linf``, ``rows``: what the mechanism measures distance in.
-    why
-        The reason for the sensitivity in one line.
+        What is asked, how far one unit can move it, and by which mechanism it is answered.
+    bound
+        The query's bound under the plan's level.
     event
         One run, Δ-normalised.
-    shape
-        The shape of the value; the curator refuses any other.
     runs
         How often the stage runs.
-    answer_shape
-        The shape of the answer where it is not the shape of the value.
-    parameters
-        What else the mechanism needs: public plain values, by name.
+    graph
+        Which graph is asked: 0 for the graph that is fitted, 1, 2, … for extra graphs.
+
+    What follows from these: ``mechanism`` (who answers), ``sensitivity`` and ``metric`` (of the bound), ``shape`` (of
+    the value), ``is_private`` (False as level ``none`` runs it), and ``noise_std``, the standard deviation (scale, for
+    Laplace and Gumbel) of the noise on each entry, 0 without privacy.
     """
 
     name: str
-    query: str
-    mechanism: str
-    sensitivity: float
-    metric: str
-    why: str
+    query: Query
+    bound: Bound
     event: DpEvent
-    shape: tuple[int, ...]
     runs: int = 1
-    answer_shape: tuple[int, ...] | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    graph: int = 0
+    mechanism: str = field(init=False)
+    sensitivity: float = field(init=False)
+    metric: str = field(init=False)
+    shape: tuple[int, ...] = field(init=False)
+    is_private: bool = field(init=False)
+    noise_std: float = field(init=False)
 
-    @property
-    def noise_std(self) -> float:
-        """Standard deviation (scale, for Laplace and Gumbel) of the noise on each entry; 0 without privacy."""
-        if isinstance(self.event, events.NonPrivateDpEvent):
-            return 0.0
-        if "noise_std" in self.parameters:
-            return float(self.parameters["noise_std"])
-        first = next((leaf for leaf, _ in events.leaves(self.event)), self.event)
-        inner = first.event if isinstance(first, events.PoissonSampledDpEvent) else first
-        return float(getattr(inner, "noise_multiplier", math.nan)) * self.sensitivity
+    @classmethod
+    def of(cls, name: str, query: Query, *, share: float = 1.0, runs: int = 1, graph: int = 0) -> Stage:
+        """A draft that takes ``share`` of the plan's squared privacy loss in all its runs together."""
+        return cls(name, query, query.bound(), query.event(share, runs), runs, graph)
+
+    def __post_init__(self) -> None:
+        """Settle what follows from the query, the bound and the event."""
+        private = not isinstance(self.event, events.NonPrivateDpEvent)
+        settled = {
+            "mechanism": self.query.answered_by,
+            "sensitivity": self.bound.sensitivity,
+            "metric": self.bound.metric,
+            "shape": self.query.shape,
+            "is_private": private,
+            "noise_std": self.query.noise_std(self.event, self.bound.sensitivity) if private else 0.0,
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
     def scaled(self, factor: float) -> Stage:
         """The stage with its noise multiplied."""
@@ -76,21 +80,23 @@ class Stage:
 
     def without_noise(self) -> Stage:
         """The stage as level ``none`` runs it."""
-        return replace(self, event=events.NonPrivateDpEvent())
+        bound = Bound(math.inf, self.metric, NO_BOUND, self.bound.clip)
+        return replace(self, event=events.NonPrivateDpEvent(), bound=bound)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for the certificate."""
+        """Plain values for the certificate, infinities as they are."""
+        answer = self.query.answer_shape
         return {
             "name": self.name,
-            "query": self.query,
+            "query": self.query.words,
             "mechanism": self.mechanism,
-            "sensitivity": "infinite" if math.isinf(self.sensitivity) else self.sensitivity,
+            "sensitivity": self.sensitivity,
             "metric": self.metric,
-            "why": self.why,
+            "why": self.bound.why,
             "runs": self.runs,
             "shape": list(self.shape),
-            "answer_shape": None if self.answer_shape is None else list(self.answer_shape),
-            "parameters": dict(self.parameters),
+            "answer_shape": None if answer is None else list(answer),
+            "parameters": self.query.parameters(),
             "event": events.event_to_json(self.event),
         }
 
@@ -98,9 +104,17 @@ class Stage:
     def from_json(cls, data: dict[str, Any]) -> Stage:
         """Read what :meth:`to_json` wrote."""
         try:
+            bound = Bound(from_json(data["sensitivity"]), data["metric"], data["why"])
             answer = data["answer_shape"]
-            shapes = {"shape": tuple(data["shape"]), "answer_shape": None if answer is None else tuple(answer)}
-            return cls(**{**data, **shapes, "event": events.event_from_json(data["event"])})
+            query = StoredQuery(
+                data["query"],
+                data["mechanism"],
+                tuple(data["shape"]),
+                None if answer is None else tuple(answer),
+                data["parameters"],
+                bound,
+            )
+            return cls(data["name"], query, bound, events.event_from_json(data["event"]), data["runs"])
         except (KeyError, TypeError) as error:
             raise PrivacyError(f"the certificate holds a malformed stage: {error}") from error
 
@@ -148,9 +162,13 @@ class Plan:
         """The stage of that name."""
         return next(stage for stage in self.stages if stage.name == name)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a stage of that name."""
+        return any(stage.name == name for stage in self.stages)
+
     def event(self) -> DpEvent:
         """Everything that the plan runs, as one event."""
-        return events.compose(events.repeat(stage.event, stage.runs) for stage in self.stages)
+        return _composed(self.stages)
 
     def spend(self) -> dict[str, float]:
         """ε under each accountant that knows the whole plan."""
@@ -181,14 +199,24 @@ def make_plan(
     if privacy.level.kind == "none":
         stages = tuple(stage.without_noise() for stage in drafts)
     elif drafts:
-        unit = events.compose(events.repeat(stage.event, stage.runs) for stage in drafts)
-        factor = calibrate(unit, privacy.epsilon, delta)
+        factor = calibrate(_composed(drafts), privacy.epsilon, delta)
         stages = tuple(stage.scaled(factor) for stage in drafts)
     else:
         stages = ()
-    event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
-    group = group_note(privacy.level, event, delta) if stages else None
+    group = group_note(privacy.level, _composed(stages), delta) if stages else None
     return Plan(method, privacy, delta, stages, covers, (*notes, group) if group else tuple(notes))
+
+
+def _composed(stages: Sequence[Stage]) -> DpEvent:
+    """Everything that these stages run, as one event."""
+    return events.compose([events.repeat(stage.event, stage.runs) for stage in stages])
+
+
+def split_note(shares: Mapping[str, float]) -> str:
+    """How the squared privacy loss is divided among stages, in words; shares are relative."""
+    total = sum(shares.values())
+    parts = ", ".join(f"{share / total:.0%} {name}" for name, share in shares.items() if share)
+    return f"the squared privacy loss is divided by constants: {parts}"
 
 
 # -------------------------------------------------------------------- the table
@@ -226,7 +254,7 @@ def _table(stages: Sequence[Stage]) -> list[str]:
             f"{stage.noise_std:.6g}",
             str(stage.runs),
             " × ".join(map(str, stage.shape)),
-            stage.why,
+            stage.bound.why,
         )
         for stage in stages
     ]

@@ -15,14 +15,15 @@ from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import checked_settings
 from discreet.privacy import events
-from discreet.privacy.accountants import epsilon_of
+from discreet.privacy.accountants import epsilon_of, group_note
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import NOT_ACCOUNTED, make_certificate
-from discreet.privacy.group_of_two import group_note
+from discreet.privacy.events.selection import SHAPES, check_repeats, draw_repeats, select_event
+from discreet.privacy.events.table import composed_curve
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage
-from discreet.privacy.selection import SHAPES, check_repeats, composed_curve, draw_repeats, select_event
-from discreet.tuning.score import Score, met, score_for
+from discreet.queries.best_of_trials import BestOfTrials
+from discreet.tuning.score import Score, score_for
 
 SEARCH = "search"
 SMALLEST_SHARE = 1 / 1024
@@ -185,23 +186,9 @@ class Search:
         return Plan(method, self.privacy, self.delta, stages, self.covers, notes)
 
     def _stage(self, event: DpEvent) -> Stage:
-        settings = f"{len(self.candidates)} settings"
-        return Stage(
-            name=SEARCH,
-            query=f"the best of a secret number of trials ({self.distribution}, {self.trials:g} expected), {settings}",
-            mechanism="repeat-and-select",
-            sensitivity=1.0,
-            metric="l2",
-            why="each trial is bounded by its own stages (trial_stages); their events are normalised",
-            event=event,
-            shape=(),
-            parameters={
-                "expected_trials": self.trials,
-                "distribution": self.distribution,
-                "candidates": len(self.candidates),
-                "score_noise": self.score.noise if self.score.sensitivity else 0.0,
-            },
-        )
+        noise = self.score.noise if self.score.sensitivity else 0.0
+        query = BestOfTrials(self.trials, self.distribution, len(self.candidates), noise)
+        return Stage(SEARCH, query, query.bound(), event)
 
     def _certificate(self, fitted: NodeClassifier, plan: Plan) -> dict[str, Any]:
         """The winner's certificate: the search as its one stage, the winner's own stages for the reader."""
@@ -212,7 +199,7 @@ class Search:
             for_release=own["noise"]["for_release"],
             spent=plan.event(),
             versions=own["versions"],
-            tuning=f"charged: {plan.stages[0].query}, by validation accuracy",
+            tuning=f"charged: {plan.stages[0].query.words}, by validation accuracy",
         )
         asked = [self.score.stage.to_json()] if self.score.sensitivity else []
         return {**made, "accounting": own["accounting"], "trial_stages": [*own["stages"], *asked]}
@@ -269,12 +256,12 @@ def _try_all(
 ) -> Tuned:
     """Every candidate once, at the full budget; every certificate says what that means."""
     privacy = estimator._checked_privacy()
-    nodes = score_for(NoPrivacy(), "", graph).nodes
+    free = score_for(NoPrivacy(), "", graph)
     tried, winner = [], None
     for run, settings in enumerate(candidates):
         trial = _candidate(estimator, settings, privacy, _test_seed(estimator, run)).fit(graph)
         accounting = stamp(trial, len(candidates))
-        scored = met(trial, graph) / nodes
+        scored = free.ask(trial, graph, 0.0, NoiseSource())
         tried.append((settings, scored))
         if winner is None or scored > winner[0]:
             winner = scored, trial, settings

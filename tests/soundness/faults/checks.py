@@ -13,13 +13,15 @@ from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.subjects import cheap
 from discreet.audit.worst_pairs import NODES, worst_pair
+from discreet.errors import PrivateDataError
 from discreet.methods.base import NodeClassifier
-from discreet.methods.registry import find_method
-from discreet.privacy import events
+from discreet.methods.registry import find_method, load_method
 from discreet.privacy.budget import Privacy
-from discreet.privacy.level_specs import parse_level
-from discreet.privacy.node_sampling import SampledNodesDpEvent
+from discreet.privacy.levels import parse_level
 from discreet.privacy.plan import Plan, Stage, make_plan
+from discreet.queries.sampled_nodes import NodeSample
+from discreet.queries.sampled_nodes import SampledNodes as SampledNodesQuery
+from tests.mechanisms.draws import given_stage
 
 DELTA = 1e-3
 ALPHA = 1e-6
@@ -53,7 +55,7 @@ class Subject:
 
     def estimator(self) -> NodeClassifier:
         """Made anew each time, so that a planted fault is in it."""
-        estimator = find_method(self.method).load()(Privacy(parse_level(self.level), self.epsilon, DELTA))
+        estimator = load_method(find_method(self.method))(Privacy(parse_level(self.level), self.epsilon, DELTA))
         estimator.set_params(**dict(self.parameters))
         return cheap(estimator, kept=dict(self.parameters))
 
@@ -66,12 +68,8 @@ class SampledNodes(Subject):
 
     def plan(self) -> Plan:
         """The sample, then one Gaussian."""
-        sampling = SampledNodesDpEvent(self.rate)
-        stages = [
-            Stage("nodes", "who takes part", "node-sampling", 1.0, "rows", "absent nodes are null", sampling, (),
-                  parameters={"noise_std": 0.0}),
-            Stage("sum", "a sum", "gaussian", 1.0, "l2", "unit rows", events.GaussianDpEvent(1.0), (4,)),
-        ]  # fmt: skip
+        sampling = Stage.of("nodes", SampledNodesQuery(NodeSample(self.rate)))
+        stages = [sampling, given_stage("sum", (4,))]
         return make_plan("sampled", Privacy(parse_level(self.level), self.epsilon, DELTA), NODES, stages, "weights")
 
 
@@ -103,4 +101,16 @@ def fits(subject: Subject) -> Found:
     return Found(report.violations, f"{FITS} fits a side")
 
 
-CHECKS: dict[str, Callable[[Subject], Found]] = {"replay": replay, "curator": curator, "fits": fits}
+def guard(subject: Subject) -> Found:
+    """One fit beside a further graph, and its covered predictions: code that reaches for private data raises."""
+    rng = np.random.default_rng(0)
+    graph, further = small(rng), small(rng)
+    estimator = subject.estimator()
+    try:
+        estimator.fit(graph, extra_graphs=[further]).predict_proba(graph, audience="owner")
+    except PrivateDataError as error:
+        return Found([str(error)], "1 fit")
+    return Found([], "1 fit")
+
+
+CHECKS: dict[str, Callable[[Subject], Found]] = {"guard": guard, "replay": replay, "curator": curator, "fits": fits}

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mechanisms import curator, dpsgd, gaussian, local_stages, multi_bit, noise, objective
+from discreet.mechanisms import curator, dpsgd, gaussian, noise
+from discreet.mechanisms.local import multi_bit
+from discreet.mechanisms.local import stages as local_stages
+from discreet.mechanisms.objective import perturbation
 from discreet.methods import base
 from discreet.privacy import accountants, calibration, events
 from discreet.privacy.plan import Stage
+from discreet.queries.reports import FeatureReports
 from tests.soundness.faults.checks import SampledNodes, Subject
-from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON
+from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON, LPGNN, RANGE
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
@@ -68,20 +72,20 @@ def _(patch: pytest.MonkeyPatch) -> None:
     real = dpsgd.release
 
     def rooted(value: np.ndarray, stage: Stage, drawn: np.ndarray) -> np.ndarray:
-        return real(value, stage, drawn / np.sqrt(stage.parameters["touched"]))
+        return real(value, stage, drawn / np.sqrt(dpsgd.steps_of(stage).touched.examples))
 
     patch.setattr(dpsgd, "release", rooted)
 
 
 @fault("a tilt at twice its rate", "curator", GCON, "law of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = objective.noise_matrix
-    patch.setattr(objective, "noise_matrix", lambda d, c, rate, rng: real(d, c, 2 * rate, rng))
+    real = perturbation.noise_matrix
+    patch.setattr(perturbation, "noise_matrix", lambda d, c, rate, rng: real(d, c, 2 * rate, rng))
 
 
 @fault("a Gaussian tilt instead of an Erlang one", "curator", GCON, "law of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(objective, "noise_matrix", lambda d, c, rate, rng: rng.standard_normal((d, c)) * np.sqrt(d) / rate)
+    patch.setattr(perturbation, "noise_matrix", lambda d, c, rate, rng: rng.standard_normal((d, c)) * np.sqrt(d) / rate)
 
 
 # -------------------------------------------------------------------- reuse and dependence
@@ -155,7 +159,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("batches drawn with replacement", "curator", POISSON, "holds an example twice", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
     def again(stage: Stage, rng: np.random.Generator) -> np.ndarray:
-        return rng.integers(stage.parameters["examples"], size=stage.parameters["batch_size"])
+        query = dpsgd.steps_of(stage)
+        return rng.integers(query.num_examples, size=query.batch_size)
 
     patch.setattr(dpsgd, "draw_batch", again)
 
@@ -174,13 +179,14 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("every example in every batch, amplification claimed", "curator", POISSON, "rate of batches")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dpsgd, "draw_batch", lambda stage, rng: np.arange(stage.parameters["examples"]))
+    patch.setattr(dpsgd, "draw_batch", lambda stage, rng: np.arange(dpsgd.steps_of(stage).num_examples))
 
 
 @fault("consecutive examples instead of coins", "curator", POISSON, "independent coins")
 def _(patch: pytest.MonkeyPatch) -> None:
     def block(stage: Stage, rng: np.random.Generator) -> np.ndarray:
-        examples, size = int(stage.parameters["examples"]), int(stage.parameters["batch_size"])
+        query = dpsgd.steps_of(stage)
+        examples, size = query.num_examples, query.batch_size
         return np.sort((rng.integers(examples) + np.arange(size)) % examples)
 
     patch.setattr(dpsgd, "draw_batch", block)
@@ -190,8 +196,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = curator.Curator._answer_step
 
-    def skipping(self: Any, stage: Stage, run: int, batch: Any, value: np.ndarray, query: Any) -> np.ndarray:
-        found = real(self, stage, run, batch, value, query)
+    def skipping(self: Any, stage: Stage, run: int, batch: Any, value: np.ndarray, terms: Any) -> np.ndarray:
+        found = real(self, stage, run, batch, value, terms)
         return found if len(batch) else value.copy()
 
     patch.setattr(curator.Curator, "_answer_step", skipping)
@@ -214,8 +220,6 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 # -------------------------------------------------------------------- local reports
 
-RANGE = (("feature_range", (-2.0, 2.0)), ("outside", "clip"))
-LPGNN = Subject("lpgnn", "local", 4.0, RANGE)
 ONE_BIT = Subject("lpgnn", "local", 2.0, (*RANGE, ("mechanism", "one-bit")))
 
 
@@ -238,7 +242,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("labels told truly too often", "curator", LPGNN, "noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    from discreet.mechanisms.randomized_response import RandomizedResponse
+    from discreet.mechanisms.local.randomized_response import RandomizedResponse
 
     real = RandomizedResponse.encode_rows
 
@@ -256,7 +260,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
     def ranged(value: Any, stage: Stage, rng: np.random.Generator) -> Any:
         dense = np.asarray(value, dtype=np.float64)
-        if stage.mechanism != local_stages.LABELS:
+        if isinstance(stage.query, FeatureReports):
             dense = dense / np.abs(dense).max()
         return real(dense, stage, rng)
 

@@ -1,0 +1,103 @@
+"""The command. Thin: it reads options, calls the library, and prints. Nothing heavy is imported for --help.
+
+One file per command; what several commands read is in ``options``, what they print with is in ``output``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+import typer
+
+from discreet.cli import audit, bench, data, doctor, methods, plan, predict, train, tune, verify
+from discreet.errors import DiscreetError, InvalidInputError
+
+app = typer.Typer(
+    name="discreet",
+    help="Learn on private graphs: say what is protected and how much, see the plan, train, release, verify.",
+    epilog="Start with: discreet train --data csbm --method gap --level edge --epsilon 4 --out release",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_COMMANDS = (
+    train.train,
+    plan.plan,
+    methods.methods,
+    data.data,
+    predict.predict,
+    verify.verify,
+    doctor.doctor,
+    audit.audit,
+    bench.bench,
+    tune.tune,
+)
+_INTERRUPTED = 130  # what typer makes of Ctrl-C
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command: 0 done, 2 bad input (one sentence), 1 anything else."""
+    try:
+        code = app(args=arguments, prog_name="discreet", standalone_mode=False)
+    except InvalidInputError as error:
+        return _fail(str(error), 2)
+    except DiscreetError as error:
+        return _fail(str(error), 1)
+    except typer.TyperException as error:
+        return _fail(error.format_message(), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted; nothing was written", 1)
+    except OSError as error:
+        return _fail(f"{error.strerror or error}: {error.filename or 'input or output failed'}", 1)
+    if code == _INTERRUPTED:
+        return _fail("interrupted; nothing was written", 1)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"discreet: {sentence}", file=sys.stderr)
+    return code
+
+
+def _flat(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer reads it: a parameter whose type is a dataclass of options stands for its fields.
+
+    A field that two groups share (``seed``) is one option, and both get its value; the later group declares it.
+    """
+    parameters = _parameters(command)
+    options: dict[str, inspect.Parameter] = {}
+    for parameter in parameters:
+        found = _parameters(parameter.annotation) if _is_group(parameter) else [parameter]
+        options |= {option.name: option for option in found}
+
+    def run(**values: Any) -> None:
+        command(**{p.name: _filled(p.annotation, values) if _is_group(p) else values[p.name] for p in parameters})
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
+    return run
+
+
+def _is_group(parameter: inspect.Parameter) -> bool:
+    return dataclasses.is_dataclass(parameter.annotation)
+
+
+def _filled(group: type, values: Mapping[str, Any]) -> Any:
+    return group(**{field.name: values[field.name] for field in dataclasses.fields(group)})
+
+
+def _parameters(callable_: Callable[..., object]) -> list[inspect.Parameter]:
+    """The parameters of a command, or the fields of a dataclass; by keyword, so that any of them may be required."""
+    hints = get_type_hints(callable_, include_extras=True)
+    found = inspect.signature(callable_).parameters.values()
+    return [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in found]
+
+
+for _command in _COMMANDS:
+    app.command()(_flat(_command))

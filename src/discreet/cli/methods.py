@@ -1,0 +1,40 @@
+"""``discreet methods``: what there is to train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.options import Json
+from discreet.cli.output import print_rows
+
+if TYPE_CHECKING:
+    from discreet.methods.declaration import Declaration
+
+
+def methods(as_json: Json = False) -> None:
+    """List the methods, the levels that each supports, and what its guarantee covers."""
+    from discreet.methods.registry import list_methods
+
+    print_rows([_row(declared, as_json) for declared in list_methods().values()], as_json)
+
+
+def _row(declared: Declaration, as_json: bool) -> dict[str, Any]:
+    """A method as a person reads it, or as JSON with the coverage of each level and the paper that it is from."""
+    row = {
+        "method": declared.name,
+        "levels": list(declared.levels),
+        "covers": dict(declared.covers) if as_json else _grouped(declared.covers),
+        "summary": declared.summary,
+    }
+    return {**row, "paper": declared.paper} if as_json and declared.paper else row
+
+
+def _grouped(covers: Mapping[str, str]) -> str:
+    """``none, edge: weights+predictions; node: weights``; the coverage alone where all levels have the same."""
+    by_coverage: dict[str, list[str]] = {}
+    for level, coverage in covers.items():
+        by_coverage.setdefault(coverage, []).append(level)
+    if len(by_coverage) == 1:
+        return next(iter(by_coverage))
+    return "; ".join(f"{', '.join(levels)}: {coverage}" for coverage, levels in by_coverage.items())

@@ -1,0 +1,204 @@
+"""Options that several commands share: declared once, and read once.
+
+A command takes a group of them as one parameter (``data: DataOptions``), and the group reads what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
+    from discreet.methods.base import NodeClassifier
+    from discreet.methods.parameters import Compute
+    from discreet.methods.recommend import Recommendation
+    from discreet.privacy.budget import Privacy
+    from discreet.privacy.levels import Level
+
+AUTO = "auto"
+
+# -------------------------------------------------------------------- declared
+
+Data = Annotated[
+    str,
+    typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with edges and nodes tables."),
+]
+DataRoot = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="For tables: ROLE=NAME with role source, target, id, label or split. Repeatable."),
+]
+Directed = Annotated[
+    bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
+]
+Split = Annotated[
+    str,
+    typer.Option(help="75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0."),
+]
+Seed = Annotated[int, typer.Option(help="Seeds the split and the training, never the privacy noise.")]
+Method = Annotated[str, typer.Option(help="One of `discreet methods`, or auto: see docs/recommend.md.")]
+LevelSpec = Annotated[
+    str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
+]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --level none.")]
+Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Threads = Annotated[int | None, typer.Option(help="Threads that torch may use; its own choice where none is given.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
+]
+Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
+
+
+# -------------------------------------------------------------------- read
+
+
+@dataclass(frozen=True)
+class GraphOptions:
+    """Which graph, and how to read it."""
+
+    data: Data
+    data_root: DataRoot = None
+    columns: Columns = None
+    directed: Directed = None
+
+    def read(self) -> Graph:
+        """The graph, without a split."""
+        from discreet.graph.datasets import resolve
+
+        roles = dict(_role(text) for text in self.columns or ())
+        return resolve(self.data, self.data_root, self.directed, **roles)
+
+
+@dataclass(frozen=True)
+class DataOptions(GraphOptions):
+    """Which graph, and how its nodes are split."""
+
+    data: Data = "csbm"
+    split: Split = "75/10/15"
+    seed: Seed = 0
+
+    def load(self, level: Level) -> Graph:
+        """The graph with its split; one that reads labels is refused where the level protects them."""
+        from discreet.graph.splits import check_public, split
+
+        check_public(self.split, level.private)
+        return split(self.read(), self.split, self.seed)
+
+
+@dataclass(frozen=True)
+class ComputeOptions:
+    """Where and how the arithmetic runs; cannot affect privacy."""
+
+    device: Device = "cpu"
+    threads: Threads = None
+
+    def prepare(self) -> Compute:
+        """Check the device and set the threads."""
+        from discreet.methods.parameters import Compute
+
+        compute = Compute(self.device, self.threads)
+        compute.prepare()
+        return compute
+
+
+@dataclass(frozen=True)
+class MethodOptions:
+    """Which method, and the guarantee that it has to give."""
+
+    method: Method = "gap"
+    level: LevelSpec = "edge"
+    epsilon: Epsilon = 4.0
+    delta: Delta = "auto"
+    settings: Settings = None
+    seed: Seed = 0
+    device: Device = "cpu"
+    threads: Threads = None
+
+    def choice(self) -> Choice:
+        """The method by name or ``auto``, every option checked before any data is read."""
+        if self.method == AUTO:
+            return self._auto()
+        estimator = self.estimator()
+        return Choice(estimator._checked_privacy().level, lambda graph: (estimator, None))
+
+    def estimator(self) -> NodeClassifier:
+        """The method of that name, unfitted."""
+        from discreet.methods.registry import find_method, load_method
+
+        declared, privacy = find_method(self.method), self._privacy()
+        from discreet.methods.parameters import parse_settings  # torch, once the words are known to be right
+
+        kind = load_method(declared)
+        settings = parse_settings(kind, self.method, self.settings or ())
+        estimator = kind(privacy, compute=self._compute()).set_params(**{"random_state": self.seed, **settings})
+        estimator._checked_privacy()
+        return estimator
+
+    def _auto(self) -> Choice:
+        """A choice that waits for the graph's public facts."""
+        from discreet.methods.recommend import Auto
+
+        auto = Auto.from_settings(self._privacy(), self.settings or ())
+        level, compute = auto.privacy.level, self._compute()
+
+        def choose(graph: Graph) -> tuple[NodeClassifier, Recommendation]:
+            found = auto.recommend(level.view(graph).public)
+            return auto.estimator(found).set_params(random_state=self.seed, compute=compute), found
+
+        return Choice(level, choose)
+
+    def _privacy(self) -> Privacy:
+        from discreet.privacy.budget import Privacy
+        from discreet.privacy.levels import parse_level
+
+        return Privacy(parse_level(self.level), self.epsilon, _delta(self.delta))
+
+    def _compute(self) -> Compute:
+        return ComputeOptions(self.device, self.threads).prepare()
+
+
+class Choice(NamedTuple):
+    """What is protected, and the estimator for a graph; with the reasons where ``auto`` chose it."""
+
+    level: Level
+    choose: Callable[[Graph], tuple[NodeClassifier, Recommendation | None]]
+
+
+class Prepared(NamedTuple):
+    """A graph with its split, and the unfitted estimator for it."""
+
+    graph: Graph
+    estimator: NodeClassifier
+    recommendation: Recommendation | None
+
+
+def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
+    """Check every option, then read the data."""
+    choice = method.choice()
+    graph = data.load(choice.level)
+    return Prepared(graph, *choice.choose(graph))
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, equals, name = text.partition("=")
+    if not equals:
+        raise ParameterError(f"--column takes ROLE=NAME, not {text!r}")
+    return role, name
+
+
+def _delta(text: str) -> float | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--delta takes a number or auto, not {text!r}") from None

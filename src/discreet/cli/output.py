@@ -1,0 +1,80 @@
+"""What commands print: results as text or as one JSON object, tables, and progress on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.training.descent import Progress
+
+NOTE = "accuracy is a research figure, outside every guarantee"
+
+
+def say(text: object, as_json: bool) -> None:
+    """Words for a person: they make way for JSON."""
+    print(text, file=sys.stderr if as_json else sys.stdout)
+
+
+def report(result: dict[str, Any], as_json: bool) -> None:
+    """One result, as lines or as JSON."""
+    if as_json:
+        print_json(result)
+        return
+    print()
+    for key, value in result.items():
+        print(f"{key:16}{shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """A value as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(shown, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "–" if value is None else str(value)
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """A table, or its rows as JSON."""
+    if as_json:
+        print_json({"rows": rows})
+        return
+    texts = [{k: ", ".join(v) if isinstance(v, list) else shown(v) for k, v in row.items()} for row in rows]
+    widths = {key: max(len(key), *(len(row[key]) for row in texts)) for key in texts[0]}
+    print("  ".join(key.ljust(width) for key, width in widths.items()).rstrip())
+    for row in texts:
+        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    from discreet.files import to_json
+
+    print(json.dumps(to_json(value), ensure_ascii=False))
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def update(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bars.add_task(title, total=total)
+            bars.update(tasks[title], completed=done)
+
+        yield update

@@ -1,0 +1,36 @@
+"""``discreet plan``: what training would ask of private data, before any of it is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.output import print_json
+
+if TYPE_CHECKING:
+    from discreet.privacy.plan import Plan
+
+
+def plan(data: DataOptions, method: MethodOptions, as_json: Json = False) -> None:
+    """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
+    graph, estimator, recommendation = prepare(data, method)
+    made = estimator.plan(graph.public)
+    if as_json:
+        print_json(({} if recommendation is None else {"recommendation": recommendation.to_json()}) | _as_json(made))
+    else:
+        print(made if recommendation is None else f"{recommendation}\n\n{made}")
+
+
+def _as_json(made: Plan) -> dict[str, Any]:
+    return {
+        "method": made.method,
+        "level": made.privacy.level.spec,
+        "epsilon": made.privacy.epsilon,
+        "delta": made.delta,
+        "epsilon_spent": made.epsilon,
+        "accounting": made.accounting,
+        "epsilon_by_accountant": made.spend(),
+        "covers": made.covers,
+        "stages": [{**stage.to_json(), "noise_std": stage.noise_std} for stage in made.stages],
+        "notes": list(made.notes),
+    }

@@ -1,0 +1,111 @@
+"""``discreet tune``: search settings within a budget, and release the winner."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.output import report
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
+    from discreet.tuning.tuner import Tuned
+
+
+@dataclass(frozen=True)
+class SearchedMethod(MethodOptions):
+    """A method whose other settings are searched."""
+
+    epsilon: Annotated[float, typer.Option(help="The budget of the whole search, the released model included.")] = 4.0
+    seed: Annotated[int, typer.Option(help="Seeds split, candidates and training, never noise or the trials.")] = 0
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What to try, how often, and how trials are compared."""
+
+    search: Annotated[
+        list[str] | None,
+        typer.Option(help="What to try: KEY=a,b,c or KEY=low..high or KEY=low..high:log. Repeatable."),
+    ] = None
+    space: Annotated[Path | None, typer.Option(help="A TOML file with a table [search], beside or instead.")] = None
+    candidates: Annotated[int, typer.Option(help="Most settings to try, where the space is larger.")] = 24
+    trials: Annotated[float, typer.Option(help="How many trials to expect; the number is drawn in secret.")] = 10.0
+    distribution: Annotated[str, typer.Option(help="Its law: logarithmic or geometric.")] = "logarithmic"
+    score_noise: Annotated[float | None, typer.Option(help="Noise on the count of validation nodes met.")] = None
+    not_accounted: Annotated[
+        bool,
+        typer.Option("--not-accounted", help="Charge nothing: certificates are stamped `tuning not accounted`."),
+    ] = False
+
+    def drawn(self, seed: int) -> list[dict[str, Any]]:
+        """The candidates, before any data is seen."""
+        from discreet.tuning.space import candidates, parse_search, read_space
+
+        of_file = {} if self.space is None else read_space(self.space)
+        return candidates({**of_file, **parse_search(self.search or ())}, self.candidates, seed)
+
+
+def tune(
+    search: SearchOptions,
+    data: DataOptions,
+    method: SearchedMethod,
+    out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search a method's parameters by validation accuracy, with the cost of the search charged to epsilon."""
+    from discreet.files import check_free
+    from discreet.tuning.tuner import tune as run
+
+    if out is not None:
+        check_free(out)
+    tried = search.drawn(method.seed)
+    graph, estimator, recommendation = prepare(data, method)
+    found = run(
+        estimator,
+        tried,
+        graph,
+        trials=search.trials,
+        distribution=search.distribution,
+        score_noise=search.score_noise,
+        accounted=not search.not_accounted,
+    )
+    result = _result(found, graph, method.epsilon, search.trials, len(tried))
+    if recommendation is not None:
+        result["recommendation"] = recommendation.to_json()
+    if out is not None:
+        found.estimator.save(out)
+        result["release"] = str(out)
+    if found.accounting == "not accounted":
+        print("tuning not accounted: epsilon covers the last fit alone", file=sys.stderr)
+    report(result, as_json)
+
+
+def _result(found: Tuned, graph: Graph, epsilon: float, trials: float, candidates: int) -> dict[str, Any]:
+    """What may be shown: of a charged search the winner alone, neither the number of trials nor the time."""
+    estimator = found.estimator
+    result: dict[str, Any] = {
+        "data": graph.name,
+        "method": estimator.method,
+        "level": estimator._checked_privacy().level.spec,
+        "epsilon": epsilon,
+        "epsilon_spent": found.epsilon,
+        "delta": estimator.plan_.delta,
+        "tuning": found.accounting,
+        "expected_trials": trials if found.accounting == "charged" else candidates,
+        "candidates": candidates,
+        "settings": dict(found.settings),
+        "val_score": found.score,
+        "test_accuracy": estimator.score(graph, "test", uncovered=True),
+        "covers": estimator.covers,
+        "release": None,
+        "note": "test accuracy is a research figure, outside every guarantee",
+    }
+    if found.tried:
+        result["tried"] = [{"settings": dict(settings), "val_score": score} for settings, score in found.tried]
+    return result

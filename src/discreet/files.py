@@ -1,0 +1,96 @@
+"""Files that appear whole or not at all, outputs that are never overwritten, and infinity in JSON."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import OutputExistsError
+
+INFINITE = "infinite"
+
+# -------------------------------------------------------------------- whole or not at all
+
+
+def check_free(path: Path) -> None:
+    """Refuse an output path that is taken, be it by a link that leads nowhere."""
+    if os.path.lexists(path):
+        raise OutputExistsError(f"{path} exists already: choose another output, or remove it")
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file, in the place of one that may be there; text is UTF-8, its line ends as given.
+
+    Guarantee: readers see the old file or the whole new one, and an error or an interrupt leaves what was there
+    before and nothing beside it. The mode follows the umask. Where nothing may be overwritten, call
+    :func:`check_free` first.
+    """
+    with _beside(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write a new folder with these files by name; one that exists is refused.
+
+    Guarantee: the folder appears with all of its files, and an error or an interrupt leaves nothing behind. The modes
+    follow the umask.
+    """
+    check_free(folder)
+    with _beside(folder) as temporary:
+        temporary.mkdir()
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` that cannot be guessed; what the caller puts there takes the place of ``path`` at the end.
+
+    It is on the same file system, where a move is one step; a name that cannot be guessed is nobody else's.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name[:40]}-{secrets.token_hex(16)}")  # names have an end: 255 bytes
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:  # a full disk or Ctrl-C must leave nothing behind
+        _remove(temporary)
+        raise
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder as far as that is possible; the error that led here is the one to report."""
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+# -------------------------------------------------------------------- infinity, which JSON does not have
+
+
+def to_json(value: Any) -> Any:
+    """The value with every infinity in it, at any depth, as the word ``infinite``; tuples become lists."""
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, float) and math.isinf(value):
+        return INFINITE if value > 0 else f"-{INFINITE}"
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """What :func:`to_json` wrote, with its infinities; lists stay lists."""
+    if isinstance(value, dict):
+        return {key: from_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [from_json(item) for item in value]
+    if isinstance(value, str) and value.removeprefix("-") == INFINITE:
+        return math.inf if value == INFINITE else -math.inf
+    return value

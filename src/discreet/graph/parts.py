@@ -1,0 +1,243 @@
+"""A graph in two parts: what everyone may know, and what only queries may read.
+
+``level.split(graph)`` gives both. The public part goes to the estimator; it *holds* no private array, so a cache, a
+warning, a shape or a stashed reference that is made of it cannot depend on private data. The private part goes to
+the curator, which hands it to queries and to nothing else.
+
+Caches that were released for a graph are found again by a digest of its public part, see :class:`GraphKeys`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet.arrays import Array, Arrays, BoolArray, IntArray
+from discreet.errors import PrivateDataError, UnsupportedError
+from discreet.graph.clean import UNLABELLED, Features
+from discreet.graph.graph import Graph, PublicFacts, checked_mask
+
+EDGES, FEATURES, LABELS = "edges", "features", "labels"
+PARTS = frozenset({EDGES, FEATURES, LABELS})
+EVERYTHING_PUBLIC: frozenset[str] = frozenset()
+
+T = TypeVar("T")
+
+
+class Topology(Protocol):
+    """The edges of a graph, whole or of a part that may show them."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether an edge may stand without its reverse."""
+
+    @property
+    def indptr(self) -> IntArray:
+        """CSR rows of senders, by receiver."""
+
+    @property
+    def indices(self) -> IntArray:
+        """The senders."""
+
+    @property
+    def adjacency(self) -> sp.csr_array:
+        """``A[v, u] = 1`` for an edge u → v."""
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """All entries as (sources, targets)."""
+
+    def in_degree(self) -> IntArray:
+        """How many edges reach each node."""
+
+
+_ARRAYS = {"features": FEATURES, "labels": LABELS, "indptr": EDGES, "indices": EDGES, "_topology": EDGES}
+"""The attributes that a part may lack, and what they show."""
+
+
+class PublicPart:
+    """A graph of which only some arrays are there; asking for another raises :class:`PrivateDataError`.
+
+    Guarantee: the object refers to no array that is closed. Facts, masks of node ids and the names of nodes, classes
+    and features are public at every level. A guard against mistakes, not against malice: Python has no walls.
+
+    ``private`` names what the level protects; ``opened`` what of it may be read here all the same, which is nothing
+    while training, and what a prediction's owner may see in ``queries.owner``.
+    """
+
+    features: Features
+    labels: IntArray
+    indptr: IntArray
+    indices: IntArray
+    _topology: Graph
+
+    def __init__(self, graph: Graph, private: frozenset[str], opened: frozenset[str] = frozenset()) -> None:
+        """Keep what is public or opened; the rest of the graph is not referred to."""
+        self.private, self._closed = private, private - opened
+        self.facts: PublicFacts = graph.public
+        self.num_nodes, self.num_features = self.facts.num_nodes, self.facts.num_features
+        self.num_classes, self.directed = self.facts.num_classes, self.facts.directed
+        self.train_mask, self.val_mask, self.test_mask = graph.train_mask, graph.val_mask, graph.test_mask
+        self.node_ids, self.class_names, self.feature_names = graph.node_ids, graph.class_names, graph.feature_names
+        if FEATURES not in self._closed:
+            self.features = graph.features
+        if LABELS not in self._closed:
+            self.labels = graph.labels
+        if EDGES not in self._closed:
+            self.indptr, self.indices = graph.indptr, graph.indices
+            self._topology = _edges_only(graph)
+
+    def __getattr__(self, name: str) -> Any:
+        """Reached for what is not here: private, or nothing that a graph has."""
+        if name in _ARRAYS:
+            raise PrivateDataError(
+                f"{_ARRAYS[name]} are private at this level: only a query of the plan may read them (curator.ask)"
+            )
+        raise AttributeError(f"the public part of a graph has no {name!r}")
+
+    @property
+    def adjacency(self) -> sp.csr_array:
+        """``A[v, u] = 1`` for an edge u → v."""
+        return self._topology.adjacency
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """All entries as (sources, targets)."""
+        return self._topology.edges()
+
+    def in_degree(self) -> IntArray:
+        """How many edges reach each node."""
+        return self._topology.in_degree()
+
+    def mask(self, name: str) -> BoolArray:
+        """The mask of that name (``train``, ``val``, ``test``); an error where there is no split."""
+        return checked_mask(name, getattr(self, f"{name}_mask", None))
+
+    def labelled(self, mask: BoolArray | None) -> IntArray:
+        """The ids of a mask that have a label; none where there is no mask."""
+        if mask is None:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(mask & (self.labels >= 0))
+
+    def __repr__(self) -> str:
+        """Facts, and what cannot be read."""
+        closed = ", ".join(sorted(self._closed)) or "nothing"
+        return f"PublicPart({self.facts}, closed: {closed})"
+
+
+@dataclass(eq=False)
+class PrivatePart:
+    """The graph as the level reads it, for queries alone, with the secrets and the workings of one fit.
+
+    ``device`` and ``micro_batch`` say where and in what portions queries compute; they cannot affect privacy.
+    It lives as long as the curator of one fit, so nothing derived from private data outlives that fit.
+    """
+
+    graph: Graph
+    device: str = "cpu"
+    micro_batch: int = 4096
+    _keys: dict[str, bytes] = field(default_factory=dict, repr=False)
+    _memory: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    def key(self, purpose: str) -> bytes:
+        """16 secret bytes that the curator drew for this purpose."""
+        return self._keys[purpose]
+
+    def entrust(self, purpose: str, key: bytes) -> None:
+        """Take a key from the curator."""
+        self._keys[purpose] = key
+
+    def remember(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` gives, computed once per fit (a degree-bounded graph, features on a device)."""
+        if name not in self._memory:
+            self._memory[name] = make()
+        found: T = self._memory[name]
+        return found
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Refuse to be pickled: a private part does not leave the process of its fit."""
+        raise PrivateDataError("the private part of a graph cannot be pickled or copied")
+
+    def __repr__(self) -> str:
+        """Nothing private."""
+        return "PrivatePart(…)"
+
+
+def _edges_only(graph: Graph) -> Graph:
+    """The edges of a graph without its records, so that whoever may read the one cannot reach the other."""
+    nothing = sp.csr_array(graph.features.shape, dtype=np.float32)
+    return graph._derive(features=nothing, labels=np.full(graph.num_nodes, UNLABELLED, dtype=np.int64))
+
+
+# -------------------------------------------------------------------- which graph is this?
+
+
+class GraphKeys:
+    """The keys of the graphs of a fit, the first being the graph itself."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        """Keys in the order of the graphs."""
+        self._keys = list(keys)
+
+    @classmethod
+    def of(cls, parts: Sequence[PublicPart]) -> GraphKeys:
+        """The keys of these graphs; an error where two are the same: a prediction could not say which it means."""
+        keys = [public_key(part) for part in parts]
+        if len(set(keys)) < len(keys):
+            private = FEATURES in parts[0].private
+            how = "give them node ids that differ" if private else "the features of both are the same, so leave one out"
+            raise UnsupportedError(f"two of the graphs cannot be told apart by what is public of them: {how}")
+        return cls(keys)
+
+    def find(self, part: PublicPart) -> int | None:
+        """The number of the graph that this is, or None."""
+        key = public_key(part)
+        return self._keys.index(key) if key in self._keys else None
+
+    def state(self) -> Arrays:
+        """``key.0``, ``key.1``, … for the release."""
+        return {f"key.{number}": np.frombuffer(key, dtype=np.uint8) for number, key in enumerate(self._keys)}
+
+    @classmethod
+    def restore(cls, state: Mapping[str, Array], count: int) -> GraphKeys:
+        """Inverse of :meth:`state`."""
+        return cls([state[f"key.{number}"].tobytes() for number in range(count)])
+
+
+def public_key(part: PublicPart) -> bytes:
+    """A digest of what the level takes as public: features where they are, else how many nodes and their ids.
+
+    Guarantee: no private array enters, whatever of them is opened for a prediction.
+    """
+    return _ids_key(part) if FEATURES in part.private else _features_key(part)
+
+
+def _features_key(part: PublicPart) -> bytes:
+    features = part.features
+    found = hashlib.sha256(str(features.shape).encode())
+    arrays = [features] if isinstance(features, np.ndarray) else [features.indptr, features.indices, features.data]
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.digest()
+
+
+def _ids_key(part: PublicPart) -> bytes:
+    found = hashlib.sha256(f"{part.num_nodes}".encode())
+    if part.node_ids is not None:
+        found.update("\x00".join(str(name) for name in part.node_ids).encode())
+    return found.digest()
+
+
+def topology_key(graph: Topology) -> bytes:
+    """A digest of the edges, for levels at which these are public. Records do not enter."""
+    found = hashlib.sha256(f"{graph.num_nodes} {graph.directed}".encode())
+    for part in (graph.indptr, graph.indices):
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.digest()

@@ -1,0 +1,133 @@
+"""Reports by added noise, to compare with the multi-bit mechanism: Laplace, and the exact Gaussian."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Array, FloatArray, SingleArray
+from discreet.errors import ParameterError
+from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
+
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class AdditiveReports(ABC):
+    """A record reports each feature, clipped to the public range, plus noise."""
+
+    epsilon: float
+    width: int
+    feature_range: Range
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ParameterError(f"epsilon of a report must be a positive number, not {self.epsilon!r}")
+
+    scale = 1.0
+    """What one unit of a report stands for: itself."""
+
+    @property
+    def middle(self) -> float:
+        """Reports are centred: 0 stands for the middle of the range."""
+        return sum(self.feature_range) / 2
+
+    @property
+    @abstractmethod
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on a feature."""
+
+    @abstractmethod
+    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray: ...
+
+    def encode(self, record: Array, rng: np.random.Generator, *, outside: Outside = "refuse") -> SingleArray:
+        """The report of one record: features less the middle of the range, with noise."""
+        checked_outside(outside)
+        if outside == "refuse":
+            refuse_outside(record[None, :], self.feature_range, name_of_row=None)
+        centred = clipped(record, self.feature_range) - self.middle
+        return (centred + self._noise(record.shape, rng)).astype(np.float32)
+
+    def encode_rows(self, rows: Any, rng: np.random.Generator, *, outside: Outside = "refuse") -> SingleArray:
+        """The reports of many records, in blocks of rows; always dense, as noise is.
+
+        Guarantee: as for one record; the random numbers drawn do not depend on the records.
+        """
+        checked_outside(outside)
+        if outside == "refuse":
+            refuse_outside(rows, self.feature_range)
+        found = np.empty(rows.shape, dtype=np.float32)
+        step = max(1, _BLOCK // self.width)
+        for first in range(0, rows.shape[0], step):
+            part = rows[first : first + step]
+            dense = np.asarray(part if isinstance(part, np.ndarray) else part.toarray())
+            centred = clipped(dense, self.feature_range) - self.middle
+            found[first : first + step] = centred + self._noise(dense.shape, rng)
+        return found
+
+    def rectify(self, reports: Array) -> FloatArray:
+        """Unbiased features from reports."""
+        return np.asarray(np.asarray(reports, dtype=np.float64) + self.middle)
+
+    def admits(self, reports: Any) -> bool:
+        """Whether every row could be a report: finite numbers."""
+        data = reports if isinstance(reports, np.ndarray) else reports.data
+        return bool(reports.shape[1] == self.width and np.isfinite(data).all())
+
+
+@dataclass(frozen=True)
+class LaplaceReports(AdditiveReports):
+    """Laplace noise of scale d(β − α)/ε on every feature.
+
+    Guarantee: two records differ by at most d(β − α) in ℓ1, so a report is ε-differentially private.
+    """
+
+    @property
+    def laplace_scale(self) -> float:
+        """The scale of the noise."""
+        low, high = self.feature_range
+        return self.width * (high - low) / self.epsilon
+
+    @property
+    def noise_std(self) -> float:
+        """√2 times the scale."""
+        return math.sqrt(2) * self.laplace_scale
+
+    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        return rng.laplace(0.0, self.laplace_scale, shape)
+
+
+@dataclass(frozen=True)
+class GaussianReports(AdditiveReports):
+    """Gaussian noise, calibrated exactly: σ = √d(β − α)/μ(ε, δ).
+
+    Guarantee: two records differ by at most √d(β − α) in ℓ2, so a report is (ε, δ)-differentially private by the
+    closed form of Balle and Wang (2018).
+    """
+
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        """A Gaussian has no pure ε."""
+        super().__post_init__()
+        if not 0 < self.delta < 1:
+            raise ParameterError(
+                f"gaussian reports need a delta between 0 and 1, not {self.delta!r}: give one, or use a pure mechanism "
+                "(multi-bit, one-bit, laplace)"
+            )
+
+    @property
+    def noise_std(self) -> float:
+        """σ."""
+        from discreet.privacy.events.gaussian import gaussian_mu
+
+        low, high = self.feature_range
+        return math.sqrt(self.width) * (high - low) / gaussian_mu(self.epsilon, self.delta)
+
+    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        return self.noise_std * rng.standard_normal(shape)

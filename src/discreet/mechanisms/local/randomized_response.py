@@ -1,0 +1,94 @@
+"""Generalised randomised response: a label that is reported truly with a known probability, else another at random."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.arrays import Array, FloatArray, IntArray
+from discreet.errors import ParameterError
+
+MOST_EPSILON = 30.0
+"""Of one coin: its probabilities are multiples of 2⁻⁵³, which tell budgets up to here apart and no further."""
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Reports of labels among ``num_classes``.
+
+    Guarantee: a report is ε-differentially private for its label. The true class is reported with probability
+    e^ε/(e^ε + c − 1), every other with 1/(e^ε + c − 1): the largest ratio is e^ε, attained. A record without a
+    label (−1) reports any class with probability 1/c, which lies between the two within a factor of e^ε, so that a
+    report does not give away whether there was a label at all.
+    """
+
+    epsilon: float
+    num_classes: int
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning."""
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ParameterError(f"epsilon of a label's report must be a positive number, not {self.epsilon!r}")
+        if self.epsilon > MOST_EPSILON:
+            raise ParameterError(
+                f"epsilon of a label's report must be at most {MOST_EPSILON:g}, not {self.epsilon!r}; "
+                "beyond that coins of double precision are too coarse: use inf where no protection is meant"
+            )
+        if self.num_classes < 2:
+            raise ParameterError(f"randomised response needs at least two classes, not {self.num_classes}")
+
+    @property
+    def keep(self) -> float:
+        """The probability of telling the truth."""
+        return 1 / (1 + (self.num_classes - 1) * math.exp(-self.epsilon))
+
+    @property
+    def other(self) -> float:
+        """The probability of each other class."""
+        return 1 / (math.exp(min(self.epsilon, 700.0)) + self.num_classes - 1)
+
+    @property
+    def noise_std(self) -> float:
+        """The largest standard deviation of an unbiased one-hot estimate of a label."""
+        spread = max(self.keep * (1 - self.keep), self.other * (1 - self.other))
+        return math.sqrt(spread) / (self.keep - self.other)
+
+    def confusion(self) -> FloatArray:
+        """The probability of each report (column), given the label (row)."""
+        matrix = np.full((self.num_classes, self.num_classes), self.other)
+        np.fill_diagonal(matrix, self.keep)
+        return matrix
+
+    def encode(self, label: int, rng: np.random.Generator) -> int:
+        """The report of one label, as a device runs it."""
+        self._check(np.asarray([label]))
+        if label >= 0 and rng.random() < self.keep:
+            return int(label)
+        if label < 0:
+            return int(rng.integers(self.num_classes))
+        step = int(rng.integers(1, self.num_classes))
+        return (int(label) + step) % self.num_classes
+
+    def encode_rows(self, labels: Array, rng: np.random.Generator) -> IntArray:
+        """The reports of many labels, each as by :meth:`encode`; what is drawn does not depend on the labels."""
+        given = np.asarray(labels)
+        self._check(given)
+        kept = rng.random(len(given)) < self.keep
+        step = rng.integers(1, self.num_classes, size=len(given))
+        anything = rng.integers(self.num_classes, size=len(given))
+        whole = given.astype(np.int64)
+        return np.where(whole < 0, anything, np.where(kept, whole, (whole + step) % self.num_classes))
+
+    def admits(self, reports: Array) -> bool:
+        """Whether every entry could be a report."""
+        return bool(np.isin(reports, np.arange(self.num_classes)).all())
+
+    def _check(self, labels: Array) -> None:
+        bad = ~np.isin(labels, np.arange(-1, self.num_classes))
+        if bad.any():
+            raise ParameterError(
+                f"label {labels[int(bad.argmax())]} is no class: classes run from 0 to {self.num_classes - 1}, "
+                "and -1 is no label"
+            )

@@ -1,0 +1,1 @@
+"""Objective perturbation: the losses, the exact minimiser, and the mechanism between them."""

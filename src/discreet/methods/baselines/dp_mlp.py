@@ -1,0 +1,69 @@
+"""``dp-mlp``: a network on features alone, trained by noisy clipped gradients ("Features" of paper 000)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from discreet.arrays import Array, Arrays, SingleArray
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import PublicPart
+from discreet.mechanisms.curator import Curator
+from discreet.methods import baselines
+from discreet.methods.trained import PrivatelyTrained
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy.levels import Level
+from discreet.privacy.plan import Stage
+from discreet.queries.gradients import OwnRecordSteps, count_parameters
+from discreet.training.descent import Progress
+from discreet.training.networks import MLP, module_state, restore_module, widths_of
+from discreet.training.private import train_privately
+
+STAGE = "network"
+
+
+@dataclass(eq=False, repr=False)
+class DPMLPClassifier(PrivatelyTrained):
+    """A multilayer perceptron on the features of each node, at level ``node`` or ``neighbor``.
+
+    It reads no edge, so one node touches one example and no degree bound is needed: a bound that the level
+    states is ignored, and the plan says so.
+
+    Guarantee: an example is a node's own features and label; its clipped gradient is the one term that the node
+    can change, and it is zero where the node is null. Weights are covered; a prediction reads its own node's
+    features and no other's, so all predictions but the protected node's own are.
+    """
+
+    declaration = baselines.DP_MLP
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        return ("no edge is read, so the degree bound of the level plays no part",)
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        facts = public[0]
+        question = "clipped gradients of the network on the features of training nodes"
+        parameters = count_parameters(self._network(facts, torch.Generator()))
+        query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule())
+        return [self._training_stage(STAGE, query, facts.num_nodes)]
+
+    def _network(self, public: PublicFacts, generator: torch.Generator) -> MLP:
+        widths = widths_of(public.num_features, self.hidden, self.layers, public.num_classes)
+        return MLP(widths, self.activation, 0.0, generator)
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
+        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress)
+
+    @torch.no_grad()
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        logits: Tensor = self.network_(feature_tensor(part.features, self._device))
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    def _state(self) -> Arrays:
+        return module_state("network", self.network_)
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.network_ = restore_module("network", self._network(self.public_, self._generator), state)

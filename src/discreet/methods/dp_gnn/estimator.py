@@ -1,0 +1,171 @@
+"""``dp-gnn``: a graph network trained on degree-bounded ego-nets by noisy clipped gradients (paper 001)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from discreet.arrays import Array, Arrays, SingleArray
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import PublicPart, public_key
+from discreet.mechanisms.curator import Curator
+from discreet.methods import dp_gnn
+from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork
+from discreet.methods.outlook import Outlook, outlook_of, separation
+from discreet.methods.trained import PrivatelyTrained
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy.levels import Level
+from discreet.privacy.plan import Plan, Stage
+from discreet.queries.ego_net_outputs import EgoNetOutputs
+from discreet.queries.ego_net_steps import EgoNetSteps
+from discreet.queries.ego_nets import BoundedEgoNets
+from discreet.queries.gradients import count_parameters
+from discreet.queries.kept_edges import KEY, kept_edges_stage
+from discreet.queries.reach import thinning_failure
+from discreet.training.descent import Progress
+from discreet.training.networks import Activation, module_state, restore_module
+from discreet.training.private import train_privately
+
+Inference = Literal["visible", "noisy", "disjoint"]
+STAGE, OUTPUTS = "network", "outputs"
+
+
+@dataclass(eq=False, repr=False)
+class DPGNN(PrivatelyTrained):
+    """Encoder, one or two rounds of messages, decoder, at level ``node`` or ``neighbor``.
+
+    Parameters
+    ----------
+    convolution
+        ``gcn`` (inverse degree), ``sage``, ``gin`` or ``gat`` (dot-product attention).
+    layers
+        Rounds of messages: 1 or 2.
+    fan_in
+        How many senders a node of an ego-net keeps at most: a public constant that bounds memory, not privacy.
+    inference
+        ``visible``: a prediction reads its node's full neighbourhood without noise and goes to that node, which is
+        assumed to see its neighbours' features; weights are covered. ``disjoint``: predictions are made on other
+        graphs, which hold none of the training graph's nodes and nothing private (``public=True``); weights are
+        covered. ``noisy``: the outputs of all nodes are released once with noise (paper 004's DP-SAGE) and predictions
+        read them; all are covered.
+    output_norm
+        With ``noisy``, the norm to which a node's output is clipped.
+    output_share
+        With ``noisy``, the part of the squared privacy loss that outputs get.
+
+    Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
+    ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
+    the curator. With ``noisy`` as many outputs change, each by at most twice ``output_norm``.
+    """
+
+    declaration = dp_gnn.DP_GNN
+
+    _: KW_ONLY
+    layers: Annotated[int, Field(ge=1, le=2)] = 1
+    activation: Activation = "tanh"
+    learning_rate: Annotated[float, Field(gt=0)] = 0.02
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    convolution: Convolution = "gcn"
+    fan_in: Annotated[int, Field(ge=1, le=1000)] = 7
+    inference: Inference = "visible"
+    output_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    output_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+    @property
+    def covers(self) -> str:
+        """The weights, and with ``noisy`` every prediction."""
+        return "weights+predictions" if self.inference == "noisy" else super().covers
+
+    # ---------------------------------------------------------------- plan
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        return {
+            "visible": (
+                "inference visible: a prediction reads the features of its node's neighbours and goes to that node "
+                "alone, which is assumed to see them; publishing it is not covered",
+            ),
+            "disjoint": (
+                "inference disjoint: predictions are made on graphs that share no node with the training graph",
+            ),
+            "noisy": ("inference noisy: predictions read outputs that were released once with noise",),
+        }[self.inference]
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if len(public) > 1:
+            raise UnsupportedError("dp-gnn takes no extra graphs: inference=disjoint predicts on other graphs")
+        facts, delta = public[0], self._checked_privacy().resolve_delta(public[0].num_nodes)
+        ego_nets = BoundedEgoNets(level, facts.num_nodes, self.layers, self.fan_in, thinning_failure(level, delta))
+        training = self._training_stage(STAGE, self._steps_query(facts, ego_nets), facts.num_nodes)
+        if self.inference != "noisy":
+            return [*kept_edges_stage(level, delta), training]
+        outputs = EgoNetOutputs(ego_nets, facts.num_classes, self.output_norm)
+        return [
+            *kept_edges_stage(level, delta),
+            Stage.of(STAGE, training.query, share=1 - self.output_share, runs=training.runs),
+            Stage.of(OUTPUTS, outputs, share=self.output_share),
+        ]
+
+    def _steps_query(self, facts: PublicFacts, ego_nets: BoundedEgoNets) -> EgoNetSteps:
+        question = f"clipped gradients of the network on {self.layers}-hop ego-nets of training nodes"
+        parameters = count_parameters(self._network(facts, torch.Generator()))
+        return EgoNetSteps(ego_nets.level, question, parameters, facts.num_train, self._rule(), ego_nets)
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Messages carry no noise; all of it is in the training."""
+        return outlook_of(plan, separation(degree, 0.0))
+
+    def _network(self, facts: PublicFacts, generator: torch.Generator) -> EgoNetwork:
+        return EgoNetwork(
+            facts.num_features,
+            self.hidden,
+            facts.num_classes,
+            self.convolution,
+            self.layers,
+            self.activation,
+            generator,
+        )
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        curator.draw_key(KEY)
+        self.key_ = public_key(parts[0])
+        self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
+        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress)
+        self.outputs_ = curator.ask(OUTPUTS, network=self.network_) if self.inference == "noisy" else None
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, part: PublicPart) -> str | None:
+        here = public_key(part) == self.key_
+        if self.inference == "noisy":
+            return None if here else "outputs were released for the training graph alone"
+        if self.inference == "visible":
+            return "a prediction reads the private features of neighbours; the guarantee covers the weights alone"
+        if here:
+            return "this has the nodes of the training graph, and inference is disjoint"
+        return "predictions are for graphs in which nothing is private: pass public=True"
+
+    @torch.no_grad()
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        if self.outputs_ is not None and public_key(part) == self.key_:
+            logits = torch.from_numpy(self.outputs_)
+        else:
+            logits = self.network_.on_graph(feature_tensor(part.features, self._device), part)
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    # ---------------------------------------------------------------- release
+
+    def _state(self) -> Arrays:
+        outputs = {} if self.outputs_ is None else {"outputs": self.outputs_}
+        return {**module_state("network", self.network_), "key": np.frombuffer(self.key_, dtype=np.uint8), **outputs}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.network_ = restore_module("network", self._network(self.public_, self._generator), state)
+        self.key_, self.outputs_ = state["key"].tobytes(), state.get("outputs")

@@ -1,0 +1,337 @@
+"""``dpdgc``: decoupled graph convolution (Chien et al. 2023, paper 004).
+
+Node features and adjacency rows never meet before noise: Z = A·W + noise embeds the rows, and a network reads a
+node's features beside its row of Z. Prediction reads the cached Z, so it reads no edge.
+
+Where features and labels are private too, Z is released before anything reads features. An example of the joint network
+is then a node's own features and label beside released rows, so one node stands in one example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from discreet.arrays import Array, Arrays, FloatArray, SingleArray
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import FEATURES, PublicPart, public_key
+from discreet.mechanisms.curator import Curator
+from discreet.methods import dpdgc
+from discreet.methods.dpdgc.embedding import (
+    KINDS,
+    ROWS,
+    STEP,
+    Embedding,
+    EmbeddingSettings,
+    Kind,
+    Released,
+    Sources,
+    label_residuals,
+)
+from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
+from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
+from discreet.methods.outlook import Outlook, outlook_of, separation
+from discreet.methods.trained import TrainedClassifier
+from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.plan import Plan, Stage, split_note
+from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.kept_edges import KEY, kept_edges_stage
+from discreet.queries.reach import thinning_failure
+from discreet.training.descent import Progress, train_beside, train_on_features
+from discreet.training.networks import MLP, Head, module_state, restore_module, widths_of
+from discreet.training.private import Descent, train_privately
+
+NETWORK = "network"
+Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
+DEFAULT_WIDTH = 16
+PLAIN_WIDTH = 128
+WIDE = 256
+"""Width where it does no harm: rows are reduced to few directions before anything is trained on them."""
+DEFAULT_SPLIT = (0.3, 0.3, 0.7)
+
+
+@dataclass(eq=False, repr=False)
+class DPDGC(TrainedClassifier):
+    """Noisy cached embeddings of adjacency rows beside features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
+
+    Parameters
+    ----------
+    embedding
+        Where the rows of W come from. ``random``: hashed signs, public, free. ``trained``: paper 004's DP-Emb, noisy
+        clipped gradients of σ(AW + b)R. ``step`` (levels ``none`` and ``edge``, where labels are public): the first
+        gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
+        ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.
+    width
+        Width of Z. None: 16, 128 without privacy, 256 for ``random`` at ``neighbor`` and ``node``. With ``step`` it
+        is the number of classes.
+    row_norm
+        c, the norm of W's rows. Noise is scaled with it, so it changes nothing: it is there because the paper has it.
+    embedding_steps, embedding_step_size, embedding_batch
+        Noisy steps of DP-Emb, their learning rate, and the expected batch (None: every training node in every step).
+    own_dropout, head_dropout
+        At ``none`` and ``edge``: how often the head is trained without what the features say, and its dropout.
+    components, rows_hidden, steps, step_size
+        At ``neighbor`` and ``node``: how many of Z's strongest directions the joint network reads, the width of the
+        layer that reads them (``hidden`` is that of the features), and the noisy steps of the network. (``dropout``,
+        ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
+    clip_norm
+        The norm to which gradients are clipped in every noisy step.
+    split
+        How the squared privacy loss is divided among W, Z and the joint network; parts that do not occur are left out.
+
+    Guarantee. W is public or released, and its rows are cut at norm c in the very weights that Z is computed with; Z
+    moves by at most the bound of ``queries.adjacency_rows``. DP-Emb: one unit touches the examples of
+    ``queries.adjacency_row_steps.touched_rows``. At ``edge`` features and labels are public, so all else is computed
+    from released and public values: weights, caches and predictions are covered. At ``neighbor`` and ``node`` the joint
+    network is trained by noisy steps in which a node stands in its own example alone; a prediction reads its node's own
+    features beside the cache, so all predictions but the unit's own are covered.
+    """
+
+    declaration = dpdgc.DPDGC
+
+    _: KW_ONLY
+    embedding: Kind | None = None
+    width: Annotated[int, Field(ge=1)] | None = None
+    row_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    embedding_steps: Annotated[int, Field(ge=1)] = 20
+    embedding_step_size: Annotated[float, Field(gt=0)] = 0.05
+    embedding_batch: Annotated[int, Field(ge=1)] | None = None
+    own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    components: Annotated[int, Field(ge=1)] = 16
+    rows_hidden: Annotated[int, Field(ge=1)] = 64
+    steps: Annotated[int, Field(ge=1)] = 200
+    step_size: Annotated[float, Field(gt=0)] = 0.01
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    split: tuple[Share, Share, Share] | None = None
+
+    # ---------------------------------------------------------------- plan
+
+    def _level(self) -> Level:
+        return self._checked_privacy().level
+
+    def _is_plain(self) -> bool:
+        return isinstance(self._level(), NoPrivacy)
+
+    def _records_are_private(self) -> bool:
+        """Whether features and labels are private too, not edges alone."""
+        return FEATURES in self._level().private
+
+    def _kind(self) -> Kind:
+        level = self._level()
+        kind = self.embedding or DEFAULT_EMBEDDING[level.kind]
+        if kind == "step" and self._records_are_private():
+            raise UnsupportedError(
+                f"dpdgc: embedding step reads labels as public, which they are not at level {level.spec}: "
+                "use random or trained"
+            )
+        return kind
+
+    def _width(self, facts: PublicFacts) -> int:
+        if self._kind() == "step":
+            return facts.num_classes
+        if self.width is not None:
+            return self.width
+        if self._is_plain():
+            return PLAIN_WIDTH
+        return WIDE if self._records_are_private() and self._kind() == "random" else DEFAULT_WIDTH
+
+    def _shares(self) -> dict[str, float]:
+        """W, Z and joint network, as parts of 1; zero where there is no such part."""
+        names, used = ("embedding", "rows", "network"), (self._kind() != "random", True, self._records_are_private())
+        parts = [share if use else 0.0 for share, use in zip(self.split or DEFAULT_SPLIT, used, strict=True)]
+        return {name: part / sum(parts) for name, part in zip(names, parts, strict=True)}
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if len(public) > 1:
+            raise UnsupportedError("dpdgc embeds the nodes of the graph that it is fitted on: it takes no extra graphs")
+        if self._is_plain():
+            return []
+        facts, shares = public[0], self._shares()
+        stages = [
+            *kept_edges_stage(level, self._delta(facts)),
+            *self._embedding(facts).stages(shares["embedding"], shares["rows"]),
+        ]
+        return [*stages, self._network_stage(facts, shares["network"])] if self._records_are_private() else stages
+
+    def _delta(self, facts: PublicFacts) -> float:
+        return self._checked_privacy().resolve_delta(facts.num_nodes)
+
+    def _embedding(self, facts: PublicFacts) -> Embedding:
+        level = self._level()
+        settings = EmbeddingSettings(
+            level=level,
+            facts=facts,
+            width=self._width(facts),
+            row_norm=self.row_norm,
+            failure=thinning_failure(level, self._delta(facts)),
+            rule=StepRule(self.clip_norm, self.embedding_batch),
+            steps=self.embedding_steps,
+            step_size=self.embedding_step_size,
+            activation=self.activation,
+        )
+        return KINDS[self._kind()](settings)
+
+    def _network_stage(self, facts: PublicFacts, share: float) -> Stage:
+        question = "clipped gradients of the network on features and released rows"
+        parameters = count_parameters(self._joint_network(facts, torch.Generator()))
+        query = OwnRecordSteps(self._level(), question, parameters, facts.num_train, StepRule(self.clip_norm))
+        return Stage.of(NETWORK, query, share=share, runs=self.steps)
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """``step`` reads the labels of training neighbours; a narrow W tells little of who a neighbour is."""
+        if self._kind() == "step":
+            clarity = separation(degree, plan.stage(STEP).noise_std) * public.num_train / public.num_nodes
+        else:
+            known = min(1.0, self._width(public) / public.num_nodes) ** 0.5
+            clarity = known * separation(degree, plan.stage(ROWS).noise_std / self.row_norm)
+        return outlook_of(plan, clarity)
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        return () if self._is_plain() else (split_note(self._shares()),)
+
+    # ---------------------------------------------------------------- networks
+
+    def _feature_network(self) -> MLP:
+        widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
+        return MLP(widths, self.activation, self.dropout, self._generator)
+
+    def _head(self, rows: int) -> nn.Module:
+        classes = self.public_.num_classes
+        if self._weighs_views():
+            return TwoWeights(classes)
+        widths = widths_of(classes + rows, self.hidden, self.layers, classes)
+        return Head(widths, self.activation, self.head_dropout, self._generator)
+
+    def _joint_network(self, facts: PublicFacts, generator: torch.Generator) -> JointNetwork:
+        """Over features and released rows, by noisy steps."""
+        hidden, rows = (self.hidden, self.rows_hidden), self._components(facts)
+        return JointNetwork(facts.num_features, rows, hidden, facts.num_classes, self.activation, generator)
+
+    def _components(self, facts: PublicFacts) -> int:
+        """How many directions of Z the joint network reads."""
+        return min(self.components, self._width(facts), facts.num_nodes)
+
+    def _weighs_views(self) -> bool:
+        """Whether nothing is protected and W is trained: two views then need no more than a weight each."""
+        return self._is_plain() and self._kind() == "trained"
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        self.key_ = public_key(parts[0])
+        if self._records_are_private():
+            self._learn_by_noisy_steps(curator, progress)
+        else:
+            self._learn_from_public_records(parts[0], curator, progress)
+
+    def _learn_by_noisy_steps(self, curator: Curator, progress: Progress | None) -> None:
+        curator.draw_key(KEY)
+        released = self._embedding(self.public_).release(Sources(curator, self._generator, progress=progress))
+        self.cache_ = released.principal(self._components(self.public_)).to(self._device)
+        self.network_: nn.Module = self._joint_network(self.public_, self._generator)
+        self._watched["network"] = self.network_
+        train_privately(self.network_, curator, NETWORK, Descent(self.step_size), progress=progress, beside=self.cache_)
+
+    def _learn_from_public_records(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        self.network_ = self._feature_network()
+        self._watched["network"] = self.network_
+        train_on_features(self.network_, part, self._options(), self._generator, title="features", progress=progress)
+        if self._weighs_views():
+            self._weigh_views(part, progress)
+            return
+        released = self._plain_rows(part) if self._is_plain() else self._noisy_rows(part, curator, progress)
+        self.cache_ = released.damped().to(self._device)
+        self.head_ = self._head(self.cache_.shape[1])
+        self._watched["head"] = self.head_
+        self._train_head(part, progress)
+
+    def _noisy_rows(self, part: PublicPart, curator: Curator, progress: Progress | None) -> Released:
+        residuals = self._residuals(part) if self._kind() == "step" else None
+        return self._embedding(part.facts).release(Sources(curator, self._generator, residuals, progress))
+
+    def _plain_rows(self, part: PublicPart) -> Released:
+        if self._kind() == "step":
+            return plain_step_rows(part, self._residuals(part))
+        return plain_random_rows(part, self._width(part.facts), self._generator)
+
+    def _residuals(self, part: PublicPart) -> FloatArray:
+        return label_residuals(part, self._own(feature_tensor(part.features, self._device)).cpu().numpy())
+
+    def _weigh_views(self, part: PublicPart, progress: Progress | None) -> None:
+        options = self._options()
+        rows = view_of_rows(part, self._width(part.facts), self.activation, options, self._generator)
+        given = feature_tensor(part.features, self._device)
+        features = View("features", given, self._feature_network, lambda _: options)
+        self.cache_, self.head_ = weigh_views(part, rows, features, self._generator, progress)
+
+    def _own(self, features: Tensor | SparseMatrix) -> Tensor:
+        """What the features alone say of a node: class probabilities."""
+        with torch.no_grad():
+            return torch.softmax(self.network_(features), dim=1)
+
+    def _train_head(self, part: PublicPart, progress: Progress | None) -> None:
+        train_beside(
+            self.head_,
+            self.network_,
+            self._own,
+            self.cache_,
+            part,
+            self._options(),
+            self._generator,
+            own_dropout=self.own_dropout,
+            title="head",
+            progress=progress,
+        )
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, part: PublicPart) -> str | None:
+        if public_key(part) == self.key_:
+            return None
+        return "rows were embedded and released for the nodes of the training graph alone"
+
+    @torch.no_grad()
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        if public_key(part) != self.key_:
+            raise UnsupportedError(
+                "dpdgc knows the nodes that it was fitted on and no others: it cannot predict on another graph"
+            )
+        features = feature_tensor(part.features, self._device)
+        if self._records_are_private():
+            logits: Tensor = self.network_(features, self.cache_)
+        else:
+            logits = self.head_(torch.cat([self._own(features), self.cache_], dim=1))
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    # ---------------------------------------------------------------- release
+
+    def _modules(self) -> dict[str, nn.Module]:
+        joint = self._records_are_private()
+        return {"network": self.network_} if joint else {"network": self.network_, "head": self.head_}
+
+    def _state(self) -> Arrays:
+        weights = {
+            key: value for name, module in self._modules().items() for key, value in module_state(name, module).items()
+        }
+        return {**weights, "cache": self.cache_.cpu().numpy(), "key": np.frombuffer(self.key_, dtype=np.uint8)}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.key_, self.cache_ = state["key"].tobytes(), torch.tensor(state["cache"])
+        if self._records_are_private():
+            self.network_ = self._joint_network(self.public_, self._generator)
+        else:
+            self.network_ = self._feature_network()
+            self.head_ = self._head(self.cache_.shape[1])
+        for name, module in self._modules().items():
+            restore_module(name, module, state)

@@ -1,0 +1,291 @@
+"""``gap``: aggregation perturbation (Sajadmanesh et al. 2023; the analysis is that of paper 004).
+
+An encoder learns from features and labels. Its output, rows of unit norm, is aggregated hop by hop; each hop
+passes through the curator and is cached, and normalised again it feeds the next. A head reads all hops.
+Prediction reads the caches, so it reads no edge.
+
+Where features and labels are private too, encoder and head are trained by noisy steps. One calibration covers encoder,
+hops and head: all are Gaussian (every step takes every training node), so what each costs adds up in squares, and
+``split`` divides that sum among the three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from discreet.arrays import Array, Arrays, SingleArray
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
+from discreet.mechanisms.curator import Curator
+from discreet.methods import gap
+from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
+from discreet.methods.trained import TrainedClassifier
+from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
+from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
+from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.plan import Plan, Stage, split_note
+from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.kept_edges import KEY, kept_edges_stage
+from discreet.queries.reach import thinning_failure
+from discreet.queries.sums import NeighbourSums
+from discreet.training.descent import Progress, train_beside, train_on_features
+from discreet.training.networks import (
+    MLP,
+    Head,
+    HeadBeside,
+    Linear,
+    OwnView,
+    module_state,
+    restore_module,
+    widths_of,
+)
+from discreet.training.private import Descent, train_privately
+
+ENCODER, HEAD = "encoder", "head"
+
+Share = Annotated[float, Field(gt=0)]
+
+
+@dataclass(eq=False, repr=False)
+class GAP(TrainedClassifier):
+    """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
+
+    Parameters
+    ----------
+    hops
+        How many times rows are aggregated; all hops share one calibration. None: one under noise, where a
+        second costs more than it brings, two without.
+    width
+        Width of the encoder's output, which is what noise is added to. None: one for each class.
+    aggregation
+        ``sum``, ``mean`` or ``symmetric``.
+    head_dropout
+        Dropout in the head, whose inputs are few and noisy; ``dropout`` is the encoder's.
+    own_dropout
+        How often the head is trained without a node's own class probabilities. The encoder has seen the
+        labels of training nodes, so what it says of them looks better than what it says of any other node;
+        a head that always sees it learns to ignore the hops. (For the same reason these probabilities are
+        drawn afresh, with the encoder's dropout, in every epoch.)
+    steps, step_size, head_steps, head_step_size, clip_norm
+        At levels ``neighbor`` and ``node``, where encoder and head are trained by noisy steps over all training
+        nodes: how many, their learning rates, and the norm to which gradients are clipped. (``dropout``,
+        ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
+    split
+        At those levels, how the squared privacy loss is divided among encoder, hops and head.
+
+    Guarantee. At ``none`` and ``edge``, with features and labels public: the encoder depends on no edge; hop i
+    reads edges and the released hop i − 1, with the bound of ``queries.sums``; the head
+    and all predictions are computed from released values. Weights, caches and predictions are covered.
+    At ``neighbor`` and ``node``: encoder and head are trained by noisy steps in which a node stands in its own
+    example alone; hops run over the level's bounded graph, with the bounds of ``queries.sums``. Weights and
+    caches are covered; a prediction reads its node's own features beside the caches, so all predictions but the
+    unit's own are.
+    """
+
+    declaration = gap.GAP
+
+    _: KW_ONLY
+    hops: Annotated[int, Field(ge=1)] | None = None
+    width: Annotated[int, Field(ge=1)] | None = None
+    aggregation: Aggregation = "sum"
+    head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    steps: Annotated[int, Field(ge=1)] = 100
+    step_size: Annotated[float, Field(gt=0)] = 0.02
+    head_steps: Annotated[int, Field(ge=1)] = 20
+    head_step_size: Annotated[float, Field(gt=0)] = 0.02
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
+
+    # ---------------------------------------------------------------- plan
+
+    def _records_are_private(self) -> bool:
+        return FEATURES in self._checked_privacy().level.private
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        names = (ENCODER, "hops", HEAD)
+        return (split_note(dict(zip(names, self.split, strict=True))),) if self._records_are_private() else ()
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if not self._records_are_private():
+            return self._hop_stages(public, level, share=1.0, failure=None)
+        delta = self._checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
+        failure = thinning_failure(level, delta, len(public))
+        for_encoder, for_hops, for_head = self.split
+        encoder, classifier, head = self._networks(public[0], torch.Generator())
+        stacked = nn.Sequential(encoder, classifier)
+        return [
+            *kept_edges_stage(level, delta, len(public)),
+            self._steps_stage(ENCODER, "clipped gradients of the encoder on features", stacked, public[0], for_encoder),
+            *self._hop_stages(public, level, share=for_hops / (self._hops() * len(public)), failure=failure),
+            self._steps_stage(HEAD, "clipped gradients of the head", head, public[0], for_head),
+        ]
+
+    def _hop_stages(
+        self, public: Sequence[PublicFacts], level: Level, share: float, failure: float | None
+    ) -> list[Stage]:
+        stages = []
+        for number, facts in enumerate(public):
+            for hop in range(1, self._hops() + 1):
+                query = NeighbourSums(level, facts.num_nodes, self._width(facts), self.aggregation, hop, failure)
+                stages.append(Stage.of(stage_name(number, hop), query, share=share, graph=number))
+        return stages
+
+    def _steps_stage(self, name: str, question: str, network: nn.Module, facts: PublicFacts, share: float) -> Stage:
+        level = self._checked_privacy().level
+        rule = StepRule(self.clip_norm)
+        query = OwnRecordSteps(level, question, count_parameters(network), facts.num_train, rule)
+        return Stage.of(name, query, share=share, runs=self.steps if name == ENCODER else self.head_steps)
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Nodes tell what the encoder thinks of them."""
+        noise = plan.stage(stage_name(0, 1)).noise_std
+        return outlook_of(plan, OPINION * separation(degree, noise if self.aggregation == "sum" else noise * degree))
+
+    def _width(self, public: PublicFacts) -> int:
+        return public.num_classes if self.width is None else self.width
+
+    def _hops(self) -> int:
+        if self.hops is not None:
+            return self.hops
+        return 2 if isinstance(self._checked_privacy().level, NoPrivacy) else 1
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
+        self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
+        self.keys_ = GraphKeys.of(parts)
+        private = self._records_are_private()
+        if private:
+            curator.draw_key(KEY)
+        self._train_encoder(parts[0], curator, progress)
+        self.caches_ = [self._noisy_hops(part, number, curator) for number, part in enumerate(parts)]
+        train_head = self._train_head_privately if private else self._train_head
+        train_head(parts[0], curator, progress)
+
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, nn.Module, Head]:
+        width, private = self._width(facts), self._records_are_private()
+        reads = widths_of(facts.num_features, self.hidden, self.layers, width)
+        sums = widths_of(facts.num_classes + self._hops() * width, self.hidden, self.layers, facts.num_classes)
+        encoder = MLP(reads, self.activation, 0.0 if private else self.dropout, generator)
+        classifier = nn.Identity() if self.width is None else Linear(width, facts.num_classes, generator)
+        head = Head(sums, self.activation, 0.0 if private else self.head_dropout, generator)
+        if private and self.width is None:
+            head.start_from_evidence(facts.num_classes)
+        return encoder, classifier, head
+
+    def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        stacked = nn.Sequential(self.encoder_, self.classifier_)
+        if self._records_are_private():
+            train_privately(stacked, curator, ENCODER, Descent(self.step_size), progress=progress)
+        else:
+            train_on_features(stacked, part, self._options(), self._generator, title="encoder", progress=progress)
+
+    def _noisy_hops(self, part: PublicPart, number: int, curator: Curator) -> list[Tensor]:
+        """The released hops of a graph, as the head reads them."""
+        hops: list[Tensor] = []
+        rows: Tensor | None = None if self._records_are_private() else self._encode(part)
+        for hop in range(1, self._hops() + 1):
+            name = stage_name(number, hop)
+            given = {"encoder": self.encoder_} if rows is None else {"rows": rows}
+            rows = torch.from_numpy(curator.ask(name, **given)).float().to(self._device)
+            hops.append(self._scaled(rows, curator.plan.stage(name).noise_std))
+        return hops
+
+    @torch.no_grad()
+    def _encode(self, part: PublicPart) -> Tensor:
+        """What every node tells its neighbours: the encoder's output, centred."""
+        encoded = self.encoder_(feature_tensor(part.features, self._device))
+        return encoded - encoded.mean(dim=1, keepdim=True)
+
+    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
+        """What the head reads of a hop: damped, or (noisy steps) weighed as evidence under Gaussian noise is."""
+        return noisy / (1 + noise_std**2) if self._records_are_private() else damp_rows(noisy / (1 + noise_std))
+
+    def _own_view(self) -> OwnView:
+        return OwnView(self.encoder_, self.classifier_, logarithms=self._records_are_private())
+
+    def _train_head(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        train_beside(
+            self.head_,
+            self.encoder_,
+            self._own_view(),
+            torch.cat(self.caches_[0], dim=1),
+            part,
+            self._options(),
+            self._generator,
+            own_dropout=self.own_dropout,
+            title="head",
+            progress=progress,
+        )
+
+    def _train_head_privately(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        """An example is a node's own features and label beside its released rows: one node touches one example."""
+        cached = torch.cat(self.caches_[0], dim=1)
+        head, descent = HeadBeside(self.head_), Descent(self.head_step_size)
+        train_privately(head, curator, HEAD, descent, progress=progress, frozen=self._own_view(), beside=cached)
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, part: PublicPart) -> str | None:
+        if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
+            return None
+        return (
+            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
+            "extra_graphs, so that the plan charges its aggregation"
+        )
+
+    @torch.no_grad()
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        number = self.keys_.find(part)
+        hops = self._plain_hops(part) if number is None else self.caches_[number]
+        own = self._own_view()(feature_tensor(part.features, self._device))
+        logits: Tensor = self.head_(torch.cat([own, *hops], dim=1))
+        return torch.softmax(logits, dim=1).cpu().numpy()
+
+    def _plain_hops(self, part: PublicPart) -> list[Tensor]:
+        """Hops without noise, for graphs that nothing protects."""
+        matrix = hop_matrix(part, self.aggregation, device=str(self._device))
+        rows, hops = self._encode(part), []
+        for _ in range(self._hops()):
+            rows = matrix @ finite_rows(normalize_rows(rows))
+            hops.append(damp_rows(rows))
+        return hops
+
+    # ---------------------------------------------------------------- release
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
+
+    def _state(self) -> Arrays:
+        caches = {
+            f"cache.{number}.{hop}": rows.cpu().numpy()
+            for number, hops in enumerate(self.caches_)
+            for hop, rows in enumerate(hops, start=1)
+        }
+        weights = {k: v for name, module in self._modules().items() for k, v in module_state(name, module).items()}
+        return {**weights, **caches, **self.keys_.state()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
+        for name, module in self._modules().items():
+            restore_module(name, module, state)
+        graphs = 1 + len(self.extra_public_)
+        self.keys_ = GraphKeys.restore(state, graphs)
+        self.caches_ = [
+            [torch.tensor(np.asarray(state[f"cache.{number}.{hop}"])) for hop in range(1, self._hops() + 1)]
+            for number in range(graphs)
+        ]
+
+
+def stage_name(number: int, hop: int) -> str:
+    """``hop 1`` on the graph itself, ``extra graph 1 hop 1`` on a further one."""
+    return f"hop {hop}" if number == 0 else f"extra graph {number} hop {hop}"

@@ -1,0 +1,410 @@
+"""``hop-bayes``: neighbour evidence weighed by its noise.
+
+A classifier needs little from a graph: how classes link (a c × c table), and what the neighbours of a node
+suggest (c numbers). Both are small, so they survive noise that drowns an embedding; and because the noise is
+known exactly, Bayes' rule says how far to trust them. Derived in ``docs/hop-bayes.md``.
+
+Where features and labels are private too, there are four stages, all Gaussian, in one calibration: the node model by
+noisy steps, the table of links between labels, the evidence of every receiver, and two weights that combine what the
+node model and the evidence say, by noisy steps. What each costs adds up in squares; ``budget`` divides that sum by
+public facts, and leaves the graph alone where noise would drown what neighbours tell: the node model is then all there
+is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from scipy.special import log_softmax
+from torch import Tensor
+
+from discreet.arrays import Array, Arrays, FloatArray, SingleArray
+from discreet.errors import UnsupportedError
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import GraphKeys, PublicPart
+from discreet.mechanisms.curator import Curator
+from discreet.methods import hop_bayes
+from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
+from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
+from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
+from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
+from discreet.methods.hop_bayes.links import LinkModel
+from discreet.methods.hop_bayes.node_model import NodeModel, OwnView, labels_are_few
+from discreet.methods.hop_bayes.stages import (
+    evidence_stages,
+    link_stage,
+    noise_of_average,
+    notes_on_records,
+    notes_on_shared_evidence,
+    record_stages,
+    row_norm,
+)
+from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
+from discreet.methods.own_hop import with_labels
+from discreet.methods.trained import TrainedClassifier
+from discreet.ops.degrees import BoundedLevel
+from discreet.ops.rows import rows_of_norm
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.plan import Plan, Stage
+from discreet.queries.evidence import arranged_sums, message_bound
+from discreet.queries.kept_edges import KEY
+from discreet.training.descent import Progress
+from discreet.training.networks import MLP, module_state, restore_module, widths_of
+from discreet.training.private import Descent, train_privately
+
+Share = Annotated[float, Field(gt=0)]
+REPEATED, HALF_AT = 0.08, 4.0
+"""How much neighbours of sharpness 1 repeat each other where there are many, and the mean degree of half of that."""
+_TINY = 1e-9
+
+
+@dataclass(eq=False, repr=False)
+class HopBayes(TrainedClassifier):
+    """A node model on features, a noisy table of class-to-class links, and Bayes' rule.
+
+    Parameters
+    ----------
+    predictions
+        ``all``: what receivers are told is released once with noise and cached; predictions read no edge
+        and anyone may see them. ``own`` (edge level): each node reads its own neighbours without noise and its
+        prediction goes to it alone; only the table of links costs anything.
+    receivers
+        With ``all``, who gets evidence: ids outside the training set (``unlabelled``), whose class is wanted, or
+        ``all``. The fewer there are, the more each is told under the same noise.
+    hubs
+        At edge level with ``all``, what the second half of the evidence's budget asks for: what neighbours have heard
+        themselves (True), or nothing new, the whole budget going to what neighbours are (False). None: the first where
+        the released first half shows that neighbours agree with each other more than classes explain.
+    combiner
+        With ``all``: a few weights ``trained`` on validation labels (through hubs a small network, on training labels),
+        the node model's view and the *noisy* evidence; or ``bayes``, the weights that training starts from.
+    correlation
+        With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)). None:
+        0.08·s·m/(m + 4), with the mean degree m and the sharpness s of one neighbour's word that the released table
+        gives; or 0 where labels are few: what neighbours tell is then mostly guessed, and the table mild enough.
+    links_share
+        Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
+    steps, step_size, clip_norm
+        At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many, their
+        learning rate (None: 0.05 for a linear map, 0.02 for a network), and the norm to which gradients are clipped.
+        (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
+    split
+        At those levels, how the squared privacy loss is divided between node model and evidence, 0 for no evidence (no
+        edge is then read); None: by public facts. (The table and the weights of the combiner take 2 % each.)
+    linear
+        At those levels, whether the node model is one linear map; None: by public facts, where noise on the parameters
+        of hidden layers would outweigh what labels teach them.
+
+    Guarantee, at ``none`` and ``edge``: features and labels are public, so the node model and what each node
+    tells depend on no edge. The table has sensitivity 1 (``queries.links``), the evidence √(1 − 1/c)
+    (``queries.evidence``).
+    The combiner reads released values and public labels only. ``own`` protects an edge {u, v} against
+    everyone but u and v, all others together included: nothing is fitted on evidence without noise, and
+    there is one round.
+
+    At ``node`` and ``neighbor``: node model and combiner are trained by noisy steps in which a node stands in its own
+    example alone; table and evidence have the bounds of ``queries.links`` and ``queries.evidence``. Weights, table and
+    cached evidence are covered; a prediction reads its node's own features beside them, so all predictions but the
+    unit's own are.
+    """
+
+    declaration = hop_bayes.HOP_BAYES
+
+    _: KW_ONLY
+    predictions: Literal["all", "own"] = "all"
+    correlation: Annotated[float, Field(ge=0, le=1)] | None = None
+    combiner: Literal["trained", "bayes"] = "trained"
+    links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    receivers: Literal["unlabelled", "all"] = "unlabelled"
+    hubs: bool | None = None
+    steps: Annotated[int, Field(ge=1)] = 100
+    step_size: Annotated[float, Field(gt=0)] | None = None
+    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    split: tuple[Share, Annotated[float, Field(ge=0)]] | None = None
+    linear: bool | None = None
+
+    @property
+    def covers(self) -> str:
+        """Everything with ``all`` (where features are private: but the unit's own), own predictions with ``own``."""
+        if self.predictions == "own" and not self._records_are_private():
+            return "own-prediction"
+        return super().covers
+
+    # ---------------------------------------------------------------- plan
+
+    def _records_are_private(self) -> bool:
+        return isinstance(self._checked_privacy().level, NodeLevel | NeighborLevel)
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if isinstance(level, NodeLevel | NeighborLevel):
+            return self._stages_on_private_records(public, level)
+        assert isinstance(level, EdgeLevel | NoPrivacy)
+        if self.predictions == "own":
+            return [link_stage(public[0], level, share=1.0)]
+        share = self.links_share
+        return [link_stage(public[0], level, share), *evidence_stages(public, level, 1 - share, self.hubs)]
+
+    def _stages_on_private_records(self, public: Sequence[PublicFacts], level: BoundedLevel) -> list[Stage]:
+        if self.predictions == "own":
+            raise UnsupportedError(
+                f"hop-bayes has no predictions='own' at level {level.kind}: neighbours' features and labels are "
+                "private there, so a node may not read them without noise; use predictions='all'"
+            )
+        budget = self._budget(public[0])
+        return record_stages(public, budget, steps=self.steps, clip_norm=self.clip_norm, receivers=self.receivers)
+
+    def _budget(self, facts: PublicFacts) -> RecordBudget:
+        privacy = self._checked_privacy()
+        assert isinstance(privacy.level, NodeLevel | NeighborLevel)
+        return RecordBudget(
+            privacy=privacy,
+            level=privacy.level,
+            facts=facts,
+            hidden=self.hidden,
+            layers=self.layers,
+            combines=self.combiner == "trained",
+            linear=self.linear,
+            step_size=self.step_size,
+            split=self.split,
+        )
+
+    def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        if isinstance(level, NodeLevel | NeighborLevel):
+            return notes_on_records(self._budget(public), self.receivers)
+        if self.predictions == "own" or isinstance(level, NoPrivacy):
+            return ()
+        return notes_on_shared_evidence(self.receivers, self.hubs)
+
+    def _pinned(self) -> Mapping[str, Any]:
+        if self.privacy is None or not isinstance(self.privacy.level, NodeLevel | NeighborLevel):
+            return {}
+        if hasattr(self, "plan_"):
+            return self._budget(self.public_).pinned()
+        return {} if self.split else {"split": (1.0, 1.0)}
+
+    def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
+        """Training nodes tell their labels, the others what the node model thinks of them."""
+        if self.predictions == "all" and not plan.has(EVIDENCE):
+            return outlook_of(plan)
+        labelled = public.num_train / public.num_nodes
+        clarity = labelled + OPINION * (1 - labelled)
+        noise = noise_of_average(plan) if self.predictions == "all" else 0.0
+        if getattr(plan.privacy.level, "edges", None) == "owned":  # every sender divides by the root of its entries
+            noise *= max(1.0, degree * count_receivers(public, self.receivers) / public.num_nodes) ** 0.5
+        return outlook_of(plan, clarity * separation(degree, noise))
+
+    # ---------------------------------------------------------------- fit: the steps of docs/hop-bayes.md, in order
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        self._make_modules()
+        self.evidence_ = self._new_evidence(parts, curator.plan)
+        learn = self._learn_from_private_records if self._records_are_private() else self._learn_from_public_records
+        learn(parts, curator, progress)
+
+    def _learn_from_public_records(
+        self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None
+    ) -> None:
+        """Node model (1), what a node tells (2), links (3), evidence (4) in two halves (5), posterior (6)."""
+        part = parts[0]
+        self.node_model_.fit(part, self._options(), self._generator, progress)
+        self.links_ = self._links(curator.ask(LINKS, rows=self._told(part)), curator, part)
+        self.correlation_ = self._repetition(part) if self.correlation is None else self.correlation
+        if self.predictions == "own":
+            return
+        received = [self._ask_for_evidence(number, other, curator) for number, other in enumerate(parts)]
+        self.combiner_ = self._new_combiner()
+        if self.combiner == "trained":
+            self._fit_combiner(part, received[0], progress)
+
+    def _learn_from_private_records(
+        self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None
+    ) -> None:
+        """Node model (1), links (2), evidence (3), likelihoods and weights (4, 5); or the node model alone."""
+        budget, part = self._budget(self.public_), parts[0]
+        if budget.reads_edges:
+            curator.draw_key(KEY)
+        train_privately(self.network_, curator, NODE_MODEL, Descent(budget.learning_rate), progress=progress)
+        if not budget.reads_edges:
+            self.links_ = LinkModel.unknown(part.num_classes)
+            return
+        self.links_ = self._links(curator.ask(LINKS), curator, part)
+        for number, other in enumerate(parts):
+            mask = receiver_mask(other, self.receivers)
+            sums = curator.ask(evidence_name(number), node_model=self.network_, receivers=mask)
+            self.evidence_.keep(Received(np.flatnonzero(mask), sums))
+        if WEIGHTS in budget.shares:
+            view, rows = OwnView(self.network_), self._likelihoods(self.evidence_.graphs[0], part)
+            descent = Descent(WEIGHT_RATE)
+            train_privately(self.weigher_, curator, WEIGHTS, descent, progress=progress, frozen=view, beside=rows)
+
+    # ---------------------------------------------------------------- one step each
+
+    def _make_modules(self) -> None:
+        """The node model's network; where records are private, the weights of evidence beside it."""
+        self.network_ = self._watched["network"] = self._new_network(self.public_)
+        if self._records_are_private():
+            self.weigher_ = self._watched["weigher"] = Weigher(self._generator)
+        else:
+            self.node_model_ = NodeModel(self.network_)
+
+    def _new_network(self, facts: PublicFacts) -> MLP:
+        if self._records_are_private():
+            return MLP(self._budget(facts).widths, self.activation, 0.0, self._generator)
+        widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
+        return MLP(widths, self.activation, self.dropout, self._generator)
+
+    def _told(self, part: PublicPart) -> FloatArray:
+        """What each node tells its neighbours: its label if that is for training, else the node model's view."""
+        return with_labels(np.exp(self.node_model_.log_probabilities(part)), part)
+
+    def _links(self, table: FloatArray, curator: Curator, part: PublicPart) -> LinkModel:
+        """How classes link, by the released table. (That of private labels counts entries one way and is shrunk as
+        one, see ``docs/hop-bayes.md``.)
+        """
+        private, noise_std = self._records_are_private(), curator.plan.stage(LINKS).noise_std
+        directed = part.directed or private
+        return LinkModel.from_counts(table, noise_std, part.num_nodes, directed, apart=not private)
+
+    def _repetition(self, part: PublicPart) -> float:
+        """Grows with how much one neighbour says and with how many there are, as the released table has it."""
+        degree = max(self.links_.mean_degree, 0.0)
+        if labels_are_few(part):
+            return 0.0
+        return min(1.0, REPEATED * self.links_.sharpness * degree / (degree + HALF_AT))
+
+    def _new_evidence(self, parts: Sequence[PublicPart], plan: Plan) -> Evidence:
+        """None where prediction reads edges, or nothing reads any."""
+        if not plan.has(EVIDENCE):
+            return Evidence.none()
+        first_std = plan.stage(EVIDENCE).noise_std
+        return Evidence(GraphKeys.of(parts), first_std, halves=self._asks_twice(), through_hubs=bool(self.hubs))
+
+    def _asks_twice(self) -> bool:
+        return self._is_shared() and self.hubs is not False
+
+    def _is_shared(self) -> bool:
+        """Whether evidence is released at edge level (or without privacy) for everyone to see."""
+        return self.predictions == "all" and not self._records_are_private()
+
+    def _ask_for_evidence(self, number: int, part: PublicPart, curator: Curator) -> Received:
+        """Both halves: the rows of all nodes, of which those of receivers are kept."""
+        messages, receivers = self._messages(part), receiver_mask(part, self.receivers)
+
+        def decide(first: FloatArray) -> bool:
+            return asks_for_hubs(part, first, messages, receivers, self.evidence_.first_std, self.links_)
+
+        choice = decide if number == 0 and self.hubs is None else None
+        received = self.evidence_.ask(curator.ask, messages, receivers, number=number, decide=choice)
+        self.evidence_.keep(received.at(np.flatnonzero(receivers)))
+        return received
+
+    def _messages(self, part: PublicPart) -> FloatArray:
+        return self._told(part) - 1 / part.num_classes
+
+    def _new_combiner(self) -> Combiner:
+        hub_reader = HubReader(self.public_.num_classes, self.hidden, self.layers, self.activation)
+        return Combiner(self.links_, self.evidence_.noise_std, hub_reader)
+
+    def _fit_combiner(self, part: PublicPart, received: Received, progress: Progress | None) -> None:
+        """Through hubs a head, learnt at training ids; else a few weights, fitted to validation labels."""
+        if received.hubs is not None:
+            self.combiner_.fit_head(part, self.network_, received, self._options(), self._generator, progress)
+            return
+        own = self.node_model_.log_probabilities(part)
+        self.combiner_.fit_weights(part, own, received, self.evidence_.graphs[0])
+
+    def _likelihoods(self, received: Received, part: PublicPart) -> Tensor:
+        """What released rows say of each class, where records are private; zero for ids that are not receivers."""
+        rows = bounded_likelihoods(received, part.num_nodes, self.evidence_.noise_std, self.links_)
+        return torch.tensor(rows, dtype=torch.float32, device=self._device)
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, part: PublicPart) -> str | None:
+        if self.evidence_.pays_for(part) or isinstance(self._checked_privacy().level, NoPrivacy):
+            return None
+        return (
+            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
+            "extra_graphs, so that the plan charges its evidence"
+        )
+
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        if self._records_are_private():
+            return self._probabilities_from_own_record(part)
+        logits = self.node_model_.log_probabilities(part)
+        if self.predictions == "own":
+            logits = logits + self._own_evidence(part)
+        else:
+            received = self.evidence_.find(part) or self._plain_evidence(part)
+            logits[received.ids] = self.combiner_.logits(logits[received.ids], received)
+        return np.exp(log_softmax(logits, axis=1)).astype(np.float32)
+
+    def _own_evidence(self, part: PublicPart) -> FloatArray:
+        """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
+        ratios = self._told(part) @ self.links_.ratios.T
+        degree = part.in_degree().astype(np.float64)
+        discount = 1 / (1 + self.correlation_ * np.maximum(degree - 1, 0))
+        return np.asarray(part.adjacency @ np.log(np.maximum(ratios, _TINY))) * discount[:, None]
+
+    def _plain_evidence(self, part: PublicPart) -> Received:
+        """Evidence without noise, on a graph that no guarantee covers."""
+        bound = message_bound(part.num_classes)
+        receivers = receiver_mask(part, self.receivers)
+        received = self.evidence_.ask(
+            lambda name, /, *, messages, receivers: arranged_sums(part, messages, receivers, bound),
+            self._messages(part),
+            receivers,
+        )
+        return received.at(np.flatnonzero(receivers))
+
+    @torch.no_grad()
+    def _probabilities_from_own_record(self, part: PublicPart) -> SingleArray:
+        """A node's own features beside its released row; on a graph that was not measured, its features alone."""
+        norm = row_norm(self._budget(self.public_))
+        features = part.features if norm is None else rows_of_norm(part.features, norm)
+        own = OwnView(self.network_)(feature_tensor(features, self._device))
+        received = self.evidence_.find(part)
+        evidence = torch.zeros_like(own) if received is None else self._likelihoods(received, part)
+        return torch.softmax(self.weigher_(own, evidence), dim=1).cpu().numpy()
+
+    # ---------------------------------------------------------------- release
+
+    def _state(self) -> Arrays:
+        private, evidence = self._records_are_private(), self.evidence_
+        settings = (1.0, 0.0) if private else (self.node_model_.temperature, self.correlation_)
+        arrays: Arrays = {
+            "links.given": self.links_.given,
+            "links.chance": self.links_.chance,
+            "numbers": np.array([*settings, self.links_.mean_degree, evidence.noise_std]),
+            **evidence.state(),
+        }
+        if private:
+            arrays |= module_state("network", self.network_) | module_state("weigher", self.weigher_)
+        else:
+            arrays |= self.node_model_.state()
+        if self._is_shared():
+            has_head = self.combiner_.head is not None
+            arrays |= self.combiner_.state(self._device, with_head=evidence.halves)
+            arrays["evidence.numbers"] = np.array([evidence.first_std, evidence.through_hubs, has_head], dtype=float)
+        return arrays
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self._make_modules()
+        temperature, self.correlation_, mean_degree, noise_std = map(float, state["numbers"])
+        self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
+        if self._records_are_private():
+            restore_module("network", self.network_, state)
+            restore_module("weigher", self.weigher_, state)
+        else:
+            self.node_model_.restore(state, temperature)
+        first_std, through_hubs, has_head = map(float, state.get("evidence.numbers", (noise_std, 0.0, 0.0)))
+        self.evidence_ = Evidence.restored(state, first_std, halves=self._asks_twice(), through_hubs=bool(through_hubs))
+        if self._is_shared():
+            self.combiner_ = self._new_combiner()
+            self.combiner_.restore(state, self._device, has_head=bool(has_head))

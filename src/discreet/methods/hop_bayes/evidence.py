@@ -1,0 +1,150 @@
+"""What nodes receive, as it was released: caches, who they are for, and the noise on them.
+
+At edge level evidence is asked for in two halves of the budget. The first tells receivers what their neighbours are.
+What the second asks for depends on what the first released, see ``hubs``. Both are the same query on messages of the
+same norm, so they cost the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from discreet.arrays import Array, Arrays, BoolArray, FloatArray, IntArray
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import GraphKeys, PublicPart
+from discreet.methods.hop_bayes.budget import evidence_name, second_name
+from discreet.methods.hop_bayes.hubs import hub_messages
+from discreet.queries.evidence import message_bound
+
+_HALF = 0.5
+
+
+class Ask(Protocol):
+    """Whoever answers a query for received messages: a curator, or plain sums where nothing is protected."""
+
+    def __call__(self, name: str, /, *, messages: FloatArray, receivers: BoolArray) -> FloatArray:
+        """One row per node."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """What the nodes ``ids`` of one graph received: sums of messages, and of what hubs tell, if that was asked."""
+
+    ids: IntArray
+    sums: FloatArray
+    hubs: FloatArray | None = None
+
+    def at(self, ids: IntArray) -> Received:
+        """The rows of these, of all nodes."""
+        return Received(ids, self.sums[ids], None if self.hubs is None else self.hubs[ids])
+
+
+class Evidence:
+    """What was released for the receivers of every graph of a fit.
+
+    ``first_std`` is the noise of one query; ``halves`` says whether there are two, ``through_hubs`` what the second
+    asks for: what hubs tell, or the same again.
+    """
+
+    def __init__(
+        self, keys: GraphKeys, first_std: float = 0.0, *, halves: bool = False, through_hubs: bool = False
+    ) -> None:
+        """Nothing is released yet."""
+        self.keys = keys
+        self.first_std = first_std
+        self.halves = halves
+        self.through_hubs = through_hubs
+        self.graphs: list[Received] = []
+
+    @classmethod
+    def none(cls) -> Evidence:
+        """Where nothing is released: nodes read their own neighbours, or no edge is read."""
+        return cls(GraphKeys([]))
+
+    @property
+    def noise_std(self) -> float:
+        """The noise on sums: of the average of both halves where they ask for the same."""
+        return self.first_std * _HALF**0.5 if self.halves and not self.through_hubs else self.first_std
+
+    # ---------------------------------------------------------------- fit
+
+    def ask(
+        self,
+        ask: Ask,
+        messages: FloatArray,
+        receivers: BoolArray,
+        *,
+        number: int = 0,
+        decide: Callable[[FloatArray], bool] | None = None,
+    ) -> Received:
+        """Both halves of graph ``number``, rows of all its nodes. ``decide`` says from the first half's answer whether
+        the second is to ask hubs, for this graph and all that follow.
+        """
+        everyone = np.arange(len(messages))
+        first = ask(evidence_name(number), messages=messages, receivers=receivers)
+        if not self.halves:
+            return Received(everyone, first)
+        if decide is not None:
+            self.through_hubs = decide(first)
+        if self.through_hubs:
+            messages = hub_messages(first, self.first_std, message_bound(messages.shape[1]))
+        second = ask(second_name(number), messages=messages, receivers=receivers)
+        if self.through_hubs:
+            return Received(everyone, first, second)
+        return Received(everyone, _HALF * (first + second))
+
+    def keep(self, received: Received) -> None:
+        """Cache what the receivers of the next graph received."""
+        self.graphs.append(received)
+
+    # ---------------------------------------------------------------- predict
+
+    def find(self, part: PublicPart) -> Received | None:
+        """What was released for this graph, or None."""
+        number = self.keys.find(part)
+        return None if number is None else self.graphs[number]
+
+    def pays_for(self, part: PublicPart) -> bool:
+        """Whether predictions on this graph rest on what was released for it; or on no evidence at all."""
+        return not self.graphs or self.find(part) is not None
+
+    # ---------------------------------------------------------------- release
+
+    def state(self) -> Arrays:
+        """Caches, receivers and keys. Which arrays there are, and their shapes, does not depend on noise."""
+        arrays = self.keys.state()
+        for number, received in enumerate(self.graphs):
+            arrays |= {f"cache.{number}": received.sums, f"receivers.{number}": received.ids}
+            if self.halves:
+                arrays[f"hubs.{number}"] = np.zeros_like(received.sums) if received.hubs is None else received.hubs
+        return arrays
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Array], first_std: float, *, halves: bool, through_hubs: bool) -> Evidence:
+        """Inverse of :meth:`state`."""
+        count = sum(name.startswith("cache.") for name in state)
+        evidence = cls(GraphKeys.restore(state, count), first_std, halves=halves, through_hubs=through_hubs)
+        for number in range(count):
+            hubs = state[f"hubs.{number}"] if through_hubs else None
+            evidence.keep(Received(state[f"receivers.{number}"], state[f"cache.{number}"], hubs))
+        return evidence
+
+
+# -------------------------------------------------------------------- who receives
+
+
+def count_receivers(facts: PublicFacts, receivers: str) -> int:
+    """How many ids get evidence: those outside the training set, or all where that leaves none."""
+    outside = facts.num_nodes - facts.num_train
+    return facts.num_nodes if receivers == "all" or outside == 0 else outside
+
+
+def receiver_mask(part: PublicPart, receivers: str) -> BoolArray:
+    """Which ids get evidence: public, see :func:`count_receivers`."""
+    if part.train_mask is None or count_receivers(part.facts, receivers) == part.num_nodes:
+        return np.ones(part.num_nodes, dtype=np.bool_)
+    return ~part.train_mask

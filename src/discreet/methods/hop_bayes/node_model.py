@@ -1,0 +1,174 @@
+"""What a node's own features say of its class: the first step of hop-bayes.
+
+Where features and labels are public it is :class:`NodeModel`; where they are private a network that is trained by noisy
+steps, whose view is bounded (:class:`OwnView`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import log_softmax, softmax
+from torch import Tensor, nn
+
+from discreet.arrays import Array, Arrays, FloatArray, IntArray
+from discreet.graph.parts import PublicPart
+from discreet.methods.own_hop import with_labels
+from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, unit_features
+from discreet.ops.rows import unit_rows
+from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.training.descent import Progress, TrainOptions, train_on_features
+from discreet.training.networks import MLP, module_state, restore_module
+
+FEW = 0.2
+"""Labels are few where no more than this share of the nodes is for training."""
+_TEMPERATURES = np.geomspace(0.02, 8.0, 61)
+
+
+# -------------------------------------------------------------------- on public records
+
+
+class NodeModel:
+    """P(y | x) by a network, sharpened or flattened by one temperature that fits the validation labels.
+
+    Where labels are few a :class:`FeatureMap` speaks instead if it fits validation labels better.
+
+    Guarantee: reads features, labels and the split, never an edge. For levels where these are public.
+    """
+
+    def __init__(self, network: MLP) -> None:
+        """A network before training."""
+        self.network = network
+        self.map: FeatureMap | None = None
+        self.temperature = 1.0
+
+    def fit(
+        self, part: PublicPart, options: TrainOptions, generator: torch.Generator, progress: Progress | None
+    ) -> None:
+        """Train the network on labelled training nodes, then choose who speaks, and how surely."""
+        train_on_features(self.network, part, options, generator, progress=progress)
+        self._choose(part, generator)
+
+    def _choose(self, part: PublicPart, generator: torch.Generator) -> None:
+        """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
+
+        Without validation labels the network is taken at its word (it has seen the training labels), a map preferred.
+        """
+        logits, judged = self.network_logits(part), has_validation(part)
+        self.temperature, least = best_temperature(logits, part) if judged else (1.0, np.inf)
+        if not labels_are_few(part):
+            return
+        seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+        for found in FeatureMap.fit(part, softmax(logits / self.temperature, axis=1), seed):
+            temperature, loss = best_temperature(found.scores(part), part)
+            if loss < least:
+                self.map, self.temperature, least = found, temperature, loss
+
+    @torch.no_grad()
+    def network_logits(self, part: PublicPart) -> FloatArray:
+        """What the network alone says of every node."""
+        device = next(self.network.parameters()).device
+        found: FloatArray = self.network(feature_tensor(part.features, device)).cpu().numpy().astype(np.float64)
+        return found
+
+    def logits(self, part: PublicPart) -> FloatArray:
+        """What whoever speaks says of every node, before the temperature."""
+        return self.network_logits(part) if self.map is None else self.map.scores(part)
+
+    def log_probabilities(self, part: PublicPart) -> FloatArray:
+        """One row per node."""
+        return np.asarray(log_softmax(self.logits(part) / self.temperature, axis=1))
+
+    def state(self) -> Arrays:
+        """Weights and map; the temperature is stored by the estimator."""
+        of_map = {} if self.map is None else {"map.basis": self.map.basis, "map.head": self.map.head}
+        return {**of_map, **module_state("network", self.network)}
+
+    def restore(self, state: Mapping[str, Array], temperature: float) -> None:
+        """Inverse of :meth:`state`."""
+        restore_module("network", self.network, state)
+        self.map = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
+        self.temperature = temperature
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """A second opinion where labels are few: scores of every class, linear in a node's (unit) features along ``basis``.
+
+    A network that saw twenty labels per class knows little of other nodes; but which features go together can be seen
+    on all of them. The map learns what the network thinks of every node (training labels put in) from a few singular
+    directions, and a second one learns the opinion of the first.
+    """
+
+    basis: FloatArray
+    head: FloatArray
+
+    def scores(self, part: PublicPart) -> FloatArray:
+        """One row per node."""
+        return np.asarray(_along(self.basis, part) @ self.head)
+
+    @classmethod
+    def fit(cls, part: PublicPart, opinions: FloatArray, seed: int) -> list[FeatureMap]:
+        """Two maps: of what the network thinks, and of what the first map thinks; training labels put in both times."""
+        basis = leading_directions(part.features, encoder_width("spectral", None, part.facts), seed)
+        rows, maps = _along(basis, part), []
+        for _ in range(2):
+            found = cls(basis, ridge_head(rows, with_labels(opinions, part) - 1 / part.num_classes))
+            scores = rows @ found.head
+            opinions = softmax(scores / best_temperature(scores, part)[0], axis=1)
+            maps.append(found)
+        return maps
+
+
+def best_temperature(logits: FloatArray, part: PublicPart) -> tuple[float, float]:
+    """What to divide logits by so that they fit the labels of :func:`_judging` nodes best, and the loss then."""
+    rows = _judging(part)
+    if len(rows) == 0:
+        return 1.0, np.inf
+    chosen, labels = logits[rows], part.labels[rows]
+    losses = [-log_softmax(chosen / t, axis=1)[np.arange(len(rows)), labels].mean() for t in _TEMPERATURES]
+    best = int(np.argmin(losses))
+    return float(_TEMPERATURES[best]), float(losses[best])
+
+
+def labels_are_few(part: PublicPart) -> bool:
+    """Whether training labels are few; from public ids."""
+    return part.facts.num_train <= FEW * part.num_nodes
+
+
+def has_validation(part: PublicPart) -> bool:
+    """Whether a validation node has a label."""
+    return len(part.labelled(part.val_mask)) > 0
+
+
+def _judging(part: PublicPart) -> IntArray:
+    """The labelled validation nodes; without any, the labelled training nodes."""
+    return part.labelled(part.val_mask if has_validation(part) else part.train_mask)
+
+
+def _along(basis: FloatArray, part: PublicPart) -> FloatArray:
+    return unit_rows(np.asarray(unit_features(part.features) @ basis, dtype=np.float64))
+
+
+# -------------------------------------------------------------------- on private records
+
+ROW_NORM = 4.5
+"""A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
+SURE = 20.0
+"""No class is held to be less likely than the likeliest by more than this factor's logarithm."""
+
+
+class OwnView(nn.Module):
+    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+        """One row per node."""
+        logits = torch.nan_to_num(self.network(features))
+        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-SURE)

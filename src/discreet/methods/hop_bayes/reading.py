@@ -1,0 +1,201 @@
+"""How noisy sums of messages are read: under each class by the table of links, and by what labels teach.
+
+Post-processing of released values and public labels alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from scipy.stats import gamma
+
+from discreet.arrays import FloatArray, IntArray
+from discreet.methods.hop_bayes.links import LinkModel
+
+_TINY = 1e-12
+
+
+def damped(rows: FloatArray) -> FloatArray:
+    """Rows centred, their norm brought to log(1 + norm)."""
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    norms = np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _TINY)
+    return np.asarray(centred * np.log1p(norms) / norms)
+
+
+# -------------------------------------------------------------------- likelihoods
+
+_POINTS = 16
+"""Quantiles by which the spread of a strength is integrated."""
+_REPEATED = 0.1
+"""The part of the variance between neighbours that does not average out, because they repeat each other; public."""
+
+
+def class_likelihoods(sums: FloatArray, noise_std: float, links: LinkModel) -> FloatArray:
+    """Log-likelihood of each row of ``sums`` under each class, centred over classes.
+
+    A row is m·(P(· | a) − 1/c) for a node of class a, where m says how much it is told, plus noise, plus what m
+    neighbours of one class differ by. m is not known for a node. Its mean square over all nodes follows from how
+    much longer the rows are than noise alone would make them; around that it is taken to spread as an exponential
+    does, and integrated out. Rows that are no longer than noise make m, and the evidence, zero.
+    """
+    rows = sums - sums.mean(axis=1, keepdims=True)
+    profile = _Profile.of(links)
+    strength = profile.mean_strength(rows, noise_std)
+    found = np.stack([profile.likelihoods(rows, noise_std, strength * share) for share in _spread()])
+    largest = found.max(axis=0)
+    total = largest + np.log(np.exp(found - largest).mean(axis=0))
+    return np.asarray(total - total.mean(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """What one message to a node of each class is expected to be, how much it varies, and how frequent classes are."""
+
+    expected: FloatArray
+    within: FloatArray
+    chance: FloatArray
+
+    @classmethod
+    def of(cls, links: LinkModel) -> _Profile:
+        return cls(links.given - 1 / len(links.given), 1 - (links.given**2).sum(axis=1), links.chance)
+
+    def mean_strength(self, rows: FloatArray, noise_std: float) -> float:
+        """The root mean square of m, by the energy of the rows beyond that of the noise."""
+        beyond = float((rows**2).sum(axis=1).mean()) - noise_std**2 * (rows.shape[1] - 1) if rows.size else 0.0
+        of_one = float(self.chance @ ((self.expected**2).sum(axis=1) + _REPEATED * self.within))
+        return float(np.sqrt(max(beyond, 0.0) / max(of_one, _TINY)))
+
+    def likelihoods(self, rows: FloatArray, noise_std: float, strength: float) -> FloatArray:
+        """Gaussian log-likelihoods of rows under each class, for one strength m."""
+        dimensions = max(rows.shape[1] - 1, 1)
+        variance = noise_std**2 + _REPEATED * strength**2 * self.within / dimensions + _TINY
+        means = strength * self.expected
+        distance = (rows**2).sum(axis=1)[:, None] - 2 * rows @ means.T + (means**2).sum(axis=1)
+        return np.asarray(-distance / (2 * variance) - dimensions / 2 * np.log(variance))
+
+
+def _spread() -> FloatArray:
+    """Quantiles of an exponential, scaled to mean square 1."""
+    quantiles = gamma.ppf((np.arange(_POINTS) + 0.5) / _POINTS, 1.0)
+    return np.asarray(quantiles / np.sqrt((quantiles**2).mean()))
+
+
+# -------------------------------------------------------------------- a reading that is learnt
+
+_ROWS = 4000
+"""Enough to fit a few numbers per class; more would only take time."""
+_PENALTY = 1e-3
+_STEPS = 100
+_FULL_AT = 3.0
+"""A direction counts in full from about this many standard deviations of the noise on."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Scores of every class, linear in a row that was damped and in its direction.
+
+    Learnt where the answer is known: at training nodes, whose labels are public. The table of links counts edges, so
+    nodes with many of them speak loudest in it, and it knows one profile per class. Training nodes hear one another at
+    no cost (``queries.evidence.arranged_sums``), under the noise that receivers hear under.
+    """
+
+    head: FloatArray
+
+    def scores(self, sums: FloatArray, noise_std: float) -> FloatArray:
+        """One row for each row of ``sums``."""
+        return np.asarray(reader_inputs(sums, noise_std) @ self.head)
+
+    @classmethod
+    def none(cls, classes: int) -> Reader:
+        """A reader that says nothing."""
+        return cls(np.zeros((2 * classes, classes)))
+
+    @classmethod
+    def fit(cls, sums: FloatArray, labels: IntArray, classes: int, noise_std: float) -> Reader:
+        """Multinomial logistic regression on the labels of these rows; the frequency of classes is left out."""
+        if len(labels) == 0:
+            return cls.none(classes)
+        step = -(-len(labels) // _ROWS)
+        rows, chosen = reader_inputs(sums[::step], noise_std), labels[::step]
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
+        picked = np.arange(len(rows)), chosen
+
+        def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+            head = flat.reshape(-1, classes)
+            logs = log_softmax(rows @ head, axis=1)
+            wrong = np.exp(logs)
+            wrong[picked] -= 1
+            slope = rows.T @ wrong / len(rows) + _PENALTY * head
+            return float(-logs[picked].mean() + _PENALTY / 2 * (head**2).sum()), slope.ravel()
+
+        start = np.zeros(rows.shape[1] * classes)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+        return cls(np.asarray(found.x).reshape(-1, classes)[:-1])
+
+
+def reader_inputs(sums: FloatArray, noise_std: float) -> FloatArray:
+    """Rows damped, beside their directions, which are shorter where they do not stand out of the noise."""
+    centred = sums - sums.mean(axis=1, keepdims=True)
+    lengths = np.hypot(np.linalg.norm(centred, axis=1, keepdims=True), _FULL_AT * noise_std)
+    return np.hstack([damped(sums / (1 + noise_std)), centred / np.maximum(lengths, _TINY)])
+
+
+# -------------------------------------------------------------------- a few weights
+
+START = np.array([1.0, 0.0, 1.0, 0.0, 0.5, 0.0])
+"""Own log-probabilities, damped likelihoods, and hubs half: what is used where there is no label to fit."""
+_PULL = 10.0
+"""How strongly weights are held where they start: as this many labels would at distance 1."""
+_FLOOR = -50.0
+"""No class is held to be less likely than the likeliest by more than this logarithm."""
+
+
+def blocks(
+    own: FloatArray,
+    sums: FloatArray,
+    noise_std: float,
+    links: LinkModel,
+    *,
+    hubs: FloatArray | None = None,
+    read: FloatArray | None = None,
+) -> FloatArray:
+    """(rows, 6, classes): own log-probabilities; likelihoods, likelihoods damped, and the sums themselves damped; what
+    hubs say damped, and how a reader reads the sums, zero where there is none.
+
+    Neighbours repeat each other, so likelihoods are too sure, the more so the more neighbours there are;
+    damping (norm to log(1 + norm)) bounds that, and plain likelihoods are right where it is not so.
+    """
+    likelihoods = class_likelihoods(sums, noise_std, links)
+    bounded = np.maximum(likelihoods - likelihoods.max(axis=1, keepdims=True), _FLOOR)
+    of_hubs = np.zeros_like(sums) if hubs is None else damped(hubs / (1 + noise_std))
+    reading = np.zeros_like(sums) if read is None else read
+    parts = own, bounded, damped(likelihoods), damped(sums / (1 + noise_std)), of_hubs, reading
+    return np.stack([part - part.mean(axis=1, keepdims=True) for part in parts], axis=1)
+
+
+def weighed(weights: FloatArray, parts: FloatArray) -> FloatArray:
+    """Logits from :func:`blocks`."""
+    return np.asarray(np.einsum("k,nkc->nc", weights, parts))
+
+
+def fit_weights(parts: FloatArray, labels: IntArray) -> FloatArray:
+    """The weights of least cross-entropy, held near :data:`START`, the less the more labels there are.
+
+    Six numbers, one convex problem.
+    """
+    if len(labels) == 0:
+        return START.copy()
+    pull, picked = _PULL / len(labels), (np.arange(len(labels)), labels)
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        logs = log_softmax(weighed(weights, parts), axis=1)
+        wrong = np.exp(logs)
+        wrong[picked] -= 1
+        slope = np.einsum("nc,nkc->k", wrong, parts) / len(labels) + pull * (weights - START)
+        value = -logs[picked].mean() + pull / 2 * ((weights - START) ** 2).sum()
+        return float(value), slope
+
+    return np.asarray(minimize(loss, START, jac=True, method="L-BFGS-B").x)

@@ -1,0 +1,143 @@
+"""What hop-bayes asks of private data, in order: its stages on public and on private records, and notes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from discreet.graph.graph import PublicFacts
+from discreet.methods.hop_bayes.budget import (
+    EVIDENCE,
+    LINKS,
+    NODE_MODEL,
+    WEIGHTS,
+    RecordBudget,
+    evidence_name,
+    second_name,
+)
+from discreet.methods.hop_bayes.combiner import WEIGHT_CLIP, WEIGHT_STEPS, Weigher
+from discreet.methods.hop_bayes.evidence import count_receivers
+from discreet.methods.hop_bayes.node_model import ROW_NORM
+from discreet.privacy.levels import EdgeLevel, NoPrivacy
+from discreet.privacy.plan import Plan, Stage
+from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
+from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.kept_edges import kept_edges_stage
+from discreet.queries.links import LabelLinks, LinkTable
+from discreet.queries.reach import thinning_failure
+
+# -------------------------------------------------------------------- on public records
+
+
+def link_stage(facts: PublicFacts, level: EdgeLevel | NoPrivacy, share: float) -> Stage:
+    """The table of links between classes."""
+    return Stage.of(LINKS, LinkTable(level, facts.num_classes), share=share)
+
+
+def evidence_stages(
+    public: Sequence[PublicFacts], level: EdgeLevel | NoPrivacy, share: float, hubs: bool | None
+) -> list[Stage]:
+    """One query per graph, or two of half the budget each where the second may ask for hubs."""
+    stages = []
+    for number, facts in enumerate(public):
+        questions = {evidence_name(number): "sum of what the neighbours of each node tell it"}
+        if hubs is not False:
+            again = "" if hubs else "the same again, or "
+            questions[second_name(number)] = f"{again}sum of what each node's neighbours have heard themselves"
+        part = share / len(public) / len(questions)
+        for name, question in questions.items():
+            query = ReceivedMessages(level, question, facts.num_nodes, facts.num_classes)
+            stages.append(Stage.of(name, query, share=part, graph=number))
+    return stages
+
+
+def notes_on_shared_evidence(receivers: str, hubs: bool | None) -> list[str]:
+    """What noise leaves, who gets evidence, and how it is decided what the second half asks for, in words."""
+    notes = [
+        "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
+        "nodes with fewer neighbours than that rest on their features",
+        note_on_receivers(receivers),
+    ]
+    if hubs is None:
+        notes.append(
+            "the second half of the evidence is averaged with the first, or goes through hubs: decided from the "
+            "answers to the table and the first half, at the same sensitivity"
+        )
+    return notes
+
+
+def noise_of_average(plan: Plan) -> float:
+    """The standard deviation of what receivers hear if both halves ask for the same."""
+    halves = sum(plan.has(name) for name in (evidence_name(0), second_name(0)))
+    return plan.stage(EVIDENCE).noise_std / float(halves**0.5)
+
+
+# -------------------------------------------------------------------- on private records
+
+
+def record_stages(
+    public: Sequence[PublicFacts], budget: RecordBudget, *, steps: int, clip_norm: float, receivers: str
+) -> list[Stage]:
+    """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids).
+
+    The node model alone, with all of the budget, where edges are not worth theirs.
+    """
+    facts, level, shares = public[0], budget.level, budget.shares
+    node_model = _node_model_stage(budget, steps, clip_norm)
+    if not budget.reads_edges:
+        return [node_model]
+    delta = budget.privacy.resolve_delta(max(graph.num_nodes for graph in public))
+    failure = thinning_failure(level, delta, len(public))
+    stages = [
+        *kept_edges_stage(level, delta, len(public)),
+        node_model,
+        Stage.of(LINKS, LabelLinks(level, facts.num_classes, failure), share=shares[LINKS]),
+    ]
+    for number, graph in enumerate(public):
+        count = count_receivers(graph, receivers)
+        query = ReceivedLabels(level, count, facts.num_classes, failure, row_norm(budget))
+        stages.append(Stage.of(evidence_name(number), query, share=shares[EVIDENCE] / len(public), graph=number))
+    return [*stages, *([_weights_stage(budget)] if WEIGHTS in shares else [])]
+
+
+def _node_model_stage(budget: RecordBudget, steps: int, clip_norm: float) -> Stage:
+    query = OwnRecordSteps(
+        budget.level,
+        "clipped gradients of the node model on features",
+        budget.num_parameters,
+        budget.facts.num_train,
+        StepRule(clip_norm),
+        row_norm=row_norm(budget),
+    )
+    return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps)
+
+
+def _weights_stage(budget: RecordBudget) -> Stage:
+    query = OwnRecordSteps(
+        budget.level,
+        "clipped gradients of two weights on validation ids",
+        count_parameters(Weigher(torch.Generator())),
+        budget.facts.num_val,
+        StepRule(WEIGHT_CLIP),
+        ids="val",
+        row_norm=row_norm(budget),
+    )
+    return Stage.of(WEIGHTS, query, share=budget.shares[WEIGHTS], runs=WEIGHT_STEPS)
+
+
+def row_norm(budget: RecordBudget) -> float | None:
+    """The norm of feature rows as the node model sees them, where it is a linear map."""
+    return ROW_NORM if budget.is_linear else None
+
+
+def notes_on_records(budget: RecordBudget, receivers: str) -> list[str]:
+    """How the budget is divided, what the node model is, and who gets evidence, in words."""
+    return [budget.note(), *([note_on_receivers(receivers)] if budget.reads_edges else [])]
+
+
+def note_on_receivers(receivers: str) -> str:
+    """Who gets evidence."""
+    if receivers == "all":
+        return "every node is a receiver of evidence"
+    return "evidence goes to ids outside the training set; predictions of training ids rest on their features"

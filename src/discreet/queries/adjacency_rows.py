@@ -1,0 +1,98 @@
+"""Adjacency rows times a matrix of node rows, A·W: the decoupled convolution of paper 004, and how far it moves.
+
+Row v of A·W adds the rows of W that belong to the nodes whose entries reach v. No private feature enters, so
+where W is public or released one entry moves one row by one row of W and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from discreet.arrays import FloatArray
+from discreet.errors import ParameterError
+from discreet.graph.parts import PrivatePart
+from discreet.ops.row_embedding import Weight, embed_rows
+from discreet.ops.rows import cut_rows, cut_sparse_rows
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.queries.kept_edges import bounded_graph
+from discreet.queries.reach import is_null, sum_sensitivity
+from discreet.queries.sums import edge_sensitivity
+
+
+@dataclass(frozen=True)
+class AdjacencyRows(Query):
+    """A·W over the level's bounded graph.
+
+    Input: ``weight``, W, public or released, one row per node, dense or CSR. Its rows are cut at c = ``row_norm`` here
+    (one that is not finite becomes zero), so the bound holds for every W.
+
+    Guarantee. *edge*: one entry changes one row by c; an undirected edge is two entries: c·√2. *neighbor* and
+    *node*, rows of others: ``reach.sum_sensitivity(inputs="released")``, c times √k, √D (null) or √(2D) (replace)
+    where there is no more to say. The unit's own row: on *owned* the entries into a node belong to its senders, so it
+    does not move. On *promised* and *thinned* the unit loses or swaps its senders too; rows are cut at norm B, so it
+    moves by at most B (null, where it goes to zero) or 2B. Cutting is a projection, which brings no two rows further
+    apart, so the bound on others stands. All rows, the unit's own among them, may then be released.
+
+    Reference: paper 004, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
+    """
+
+    level: Level
+    num_nodes: int
+    width: int
+    row_norm: float = 1.0
+    failure: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a norm that bounds nothing."""
+        c = self.row_norm
+        if isinstance(c, bool) or not isinstance(c, int | float) or not 0 < c < math.inf:
+            raise ParameterError(f"row_norm must be a positive number, not {c!r}")
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return "sum of the embedding rows of each node's neighbours"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per node."""
+        return (self.num_nodes, self.width)
+
+    def bound(self) -> Bound:
+        """How far all rows move together in ℓ2."""
+        if isinstance(self.level, NoPrivacy):
+            return Bound(math.inf, "l2", NO_BOUND)
+        unit, c = self._bound_on_unit_rows(), self.row_norm
+        why = unit.why if c == 1 else f"{unit.why}, times the row norm {c:g}"
+        if unit.clip is None:
+            return Bound(c * unit.sensitivity, "l2", why)
+        said = f"{why}; its own row is cut at norm {c * unit.clip:.4g}"
+        return Bound(c * unit.sensitivity, "l2", said, c * unit.clip)
+
+    def _bound_on_unit_rows(self) -> Bound:
+        """The bound for c = 1, and the norm B at which rows of the product are cut (None: not at all)."""
+        level = self.level
+        if isinstance(level, EdgeLevel):
+            return edge_sensitivity("sum", level)
+        if not isinstance(level, NodeLevel | NeighborLevel):
+            raise ParameterError(f"level {level.spec} does not say how far adjacency rows move")
+        base, why = sum_sensitivity(level, inputs="released", failure=self.failure)
+        if level.edges == "owned":
+            return Bound(base, "l2", why)
+        clip = max(1.0, base / (2 if is_null(level) else 4))
+        return Bound(math.hypot(base, clip if is_null(level) else 2 * clip), "l2", why, clip)
+
+    def answer(self, private: PrivatePart, *, weight: Weight, **inputs: Any) -> FloatArray:
+        """The product in units of c, where no square of an entry vanishes that counts, then times c."""
+        adjacency = bounded_graph(private, self.level).adjacency
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = weight / self.row_norm
+        cut = cut_sparse_rows(unit, 1.0) if sp.issparse(unit) else cut_rows(unit, 1.0)
+        clip = None if isinstance(self.level, NoPrivacy) else self._bound_on_unit_rows().clip
+        return embed_rows(adjacency, cut, clip) * self.row_norm

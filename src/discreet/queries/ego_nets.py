@@ -1,0 +1,54 @@
+"""The ego-nets of a level's bounded graph, and what a released network says of them: for questions about these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from discreet.arrays import IntArray
+from discreet.graph.parts import PrivatePart
+from discreet.ops.egonets import EgoNets, SenderTable, sender_table, slot_features
+from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.privacy.levels import Level
+from discreet.queries.kept_edges import KEY, bounded_graph
+from discreet.queries.reach import touched_examples
+
+
+class ReadsEgoNets(Protocol):
+    """A network that reads ego-nets one by one."""
+
+    def on_egos(self, features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor:
+        """Logits of the centres; ``features`` holds the rows of all slots, example by example."""
+
+
+@dataclass(frozen=True)
+class BoundedEgoNets:
+    """The ``hops``-hop ego-nets of the bounded graph of a level.
+
+    ``fan_in`` bounds how many senders a node of an ego-net keeps: for memory, not for privacy. ``failure`` is δ′ on
+    the thinned basis.
+    """
+
+    level: Level
+    num_nodes: int
+    hops: int
+    fan_in: int
+    failure: float | None = None
+
+    def touched(self) -> tuple[int, str]:
+        """How many ego-nets one unit can change, and why: ``reach.touched_examples``, with or without ``fan_in``."""
+        return touched_examples(self.level, self.hops, num_nodes=self.num_nodes, failure=self.failure)
+
+    def logits(self, private: PrivatePart, centres: IntArray, network: ReadsEgoNets) -> Tensor:
+        """What the network says of these nodes."""
+        nets = self._senders(private).ego_nets(centres, self.hops)
+        features = private.remember("features", lambda: feature_tensor(private.graph.features, private.device))
+        return network.on_egos(slot_features(features, nets), nets)
+
+    def _senders(self, private: PrivatePart) -> SenderTable:
+        def table() -> SenderTable:
+            return sender_table(bounded_graph(private, self.level), self.fan_in, private.key(KEY))
+
+        return private.remember(self, table)

@@ -1,0 +1,182 @@
+"""What each node receives from its neighbours: public messages at edge level, labels and guesses at node level."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray
+from discreet.graph.parts import PrivatePart, Topology
+from discreet.ops.degrees import BoundedLevel
+from discreet.ops.rows import cut_rows, rows_of_norm
+from discreet.ops.sparse import feature_tensor
+from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
+from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.queries.kept_edges import entries_between, entries_of_a_unit
+from discreet.queries.links import training_labels
+from discreet.queries.reach import is_null
+
+
+def message_bound(classes: int) -> float:
+    """B = √(1 − 1/c), the largest norm of a distribution over c classes less 1/c."""
+    return math.sqrt(1 - 1 / classes)
+
+
+# -------------------------------------------------------------------- messages are public or released
+
+
+@dataclass(frozen=True)
+class ReceivedMessages(Query):
+    """The sum of the messages that reach each node, arranged by :func:`arranged_sums` so that an edge costs one.
+
+    Inputs: ``messages``, public or released, one row per node, which are cut at norm B = √(1 − 1/c) here (one that is
+    not finite becomes zero); and ``receivers``, a public mask of node ids.
+
+    Guarantee, for every ``messages`` and every ``receivers``. *Neighbours* differ in one edge. A directed edge u → v
+    changes one row by u's message: B. An undirected one changes row v by what u tells v, and row u by what v tells u.
+    Both receivers, or neither: each is at most B/√2, and √(B²/2 + B²/2) = B. One of them: the receiver's row changes by
+    at most B, the other's not at all. Attained by messages of norm B, in each of the three cases.
+    *Edge case*: with one class B is 0, and nothing is told.
+    """
+
+    level: EdgeLevel | NoPrivacy
+    question: str
+    num_nodes: int
+    num_classes: int
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return self.question
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per node."""
+        return (self.num_nodes, self.num_classes)
+
+    def bound(self) -> Bound:
+        """How far all rows move together in ℓ2."""
+        clip = message_bound(self.num_classes)
+        if isinstance(self.level, NoPrivacy):
+            return Bound(math.inf, "l2", NO_BOUND, clip)
+        kind = "directed" if self.level.directed else "undirected"
+        why = f"one {kind} edge changes what is heard by one message: one row in full, or two by 1/√2 of it each"
+        return Bound(clip, "l2", why, clip)
+
+    def answer(self, private: PrivatePart, *, messages: Array, receivers: BoolArray, **inputs: Any) -> FloatArray:
+        """Sums in double precision, so that rounding stays far below the bound."""
+        return arranged_sums(private.graph, messages, receivers, message_bound(self.num_classes))
+
+
+def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound: float) -> FloatArray:
+    """What every node hears, added up: rows of ``messages``, cut at norm ``bound``.
+
+    On undirected graphs who hears whom is arranged so that an edge costs no more than one message. Receivers hear
+    everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
+    and no receiver. On directed graphs everyone hears everyone in full.
+    """
+    adjacency = graph.adjacency
+    full = cut_rows(messages, bound)
+    if graph.directed:
+        return np.asarray(adjacency @ full)
+    short, of_receiver = cut_rows(messages, bound / math.sqrt(2)), receivers[:, None]
+    rows = np.empty((graph.num_nodes, messages.shape[1]))
+    inside, outside = np.flatnonzero(receivers), np.flatnonzero(~receivers)
+    rows[inside] = adjacency[inside] @ np.where(of_receiver, short, full)
+    rows[outside] = adjacency[outside] @ np.where(of_receiver, 0.0, short)
+    return rows
+
+
+# -------------------------------------------------------------------- labels and features are private
+
+
+@dataclass(frozen=True)
+class ReceivedLabels(Query):
+    """What each receiver is told, added up: a class from every sender, one-hot, less 1/c.
+
+    A node tells its label if it is a training id with one, otherwise the best guess of a released model from the
+    node's own features (``row_norm`` scales each feature row to this public norm first). On *owned* a sender of d
+    entries to receivers divides by √d, a number that is its own. On *promised* and *thinned* a node that leaves changes
+    the degrees of others, so nothing is divided, and each sum is clipped to the norm C of :meth:`bound`.
+
+    Inputs: ``node_model``, a released network that reads every row by itself (a score that is no number counts as 0);
+    ``receivers``, a public mask of node ids.
+
+    Guarantee, for every ``node_model`` and ``receivers``. *Neighbours*: one node's record and entries, see the level.
+    What is told is a distribution Q over c classes, q = Q − 1/c: ‖q‖² ≤ B² = 1 − 1/c, two of them have q·q′ ≥ −1/c, so
+    ‖q − q′‖² ≤ 2. What others tell does not change with the unit.
+
+    *owned*. What a unit tells d receivers is a block of norm ‖q‖·√(d/d) ≤ B, and nothing else moves: entries
+    into a node belong to their senders. Null: B, attained by any label. Replace and k neighbours: blocks over d
+    and d′ receivers, s of them shared, are apart by at most 2B² + (2/c)·s/√(dd′) ≤ 2 in squares: √2, attained by
+    another label told to the same receivers. No degree bound enters.
+
+    *promised*, *thinned*: a + b receivers before, a + c after, at most D each (D: what survives). Null: √D·B.
+    Otherwise √(2a + (b + c)B²) ≤ √(2D). The unit's own row loses its senders too: it is clipped to norm C, so it
+    moves by C under null (to zero) and by 2C otherwise; clipping is a projection and brings no two rows further apart.
+    With k neighbours it gains or loses k senders, whose rows are what they were: at most kB, if that is less.
+    On *thinned*, D entries of a list survive with a probability above ``failure`` over the number of lists, else D
+    would be smaller: some key attains what a promise of D attains.
+    """
+
+    level: BoundedLevel
+    num_receivers: int
+    num_classes: int
+    failure: float | None = None
+    row_norm: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return "sum of what each receiver is told"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per receiver."""
+        return (self.num_receivers, self.num_classes)
+
+    def bound(self) -> Bound:
+        """How far all rows move together in ℓ2."""
+        null, longest = is_null(self.level), message_bound(self.num_classes)
+        if self.level.edges == "owned":
+            if null:
+                why = "what a node tells all its receivers together has norm at most √(1 − 1/c)"
+                return Bound(longest, "l2", why)
+            return Bound(math.sqrt(2), "l2", "two such blocks, one before and one after, are at most √2 apart")
+        degree = entries_of_a_unit(self.level, self.failure)
+        others = math.sqrt(degree * (1 - 1 / self.num_classes)) if null else math.sqrt(2 * degree)
+        clip = max(1.0, others / (2 if null else 4))
+        own = clip if null else 2 * clip
+        if isinstance(self.level, NeighborLevel):
+            own = min(own, self.level.k * longest)
+        why = f"a node tells at most {degree} receivers a class distribution; its own row is clipped to norm {clip:.4g}"
+        return Bound(math.hypot(others, own), "l2", why, clip)
+
+    def answer(self, private: PrivatePart, *, node_model: nn.Module, receivers: BoolArray, **inputs: Any) -> FloatArray:
+        """Sums in double precision."""
+        entries = entries_between(private, self.level, None, receivers)
+        messages = self._told(private, node_model) - 1 / self.num_classes
+        if self.level.edges == "owned":
+            messages = messages / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
+        sums = np.asarray(entries.adjacency[np.flatnonzero(receivers)].astype(np.float64) @ messages)
+        clip = self.bound().clip
+        return sums if clip is None else cut_rows(sums, clip)
+
+    def _told(self, private: PrivatePart, node_model: nn.Module) -> FloatArray:
+        """One-hot rows: the label of a training id, else the model's guess."""
+        rows = training_labels(private.graph)
+        unlabelled = np.flatnonzero(rows.sum(axis=1) == 0)
+        rows[unlabelled, self._guesses(private, node_model)[unlabelled]] = 1
+        return rows
+
+    @torch.no_grad()
+    def _guesses(self, private: PrivatePart, node_model: nn.Module) -> IntArray:
+        features = private.graph.features
+        seen = features if self.row_norm is None else rows_of_norm(features, self.row_norm)
+        scores = torch.nan_to_num(node_model(feature_tensor(seen, private.device)))
+        return np.asarray(scores.argmax(dim=1).cpu().numpy())

@@ -1,0 +1,342 @@
+"""Sums of clipped gradients, one term per example: what every noisy step asks.
+
+A step adds the clipped terms of a random batch of examples. How batches are drawn decides what a step costs, so one
+object says both: :class:`GradientSteps` states the event, and ``mechanisms.dpsgd.draw_batch`` draws as that event says.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from dp_accounting.dp_event import DpEvent
+from torch import Tensor, nn
+
+from discreet.arrays import Array, IntArray, SingleArray
+from discreet.errors import GraphError, ParameterError
+from discreet.graph.parts import PrivatePart
+from discreet.ops.clipping import ClipRule, clipped_sum, trainable
+from discreet.ops.rows import rows_of_norm
+from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
+from discreet.privacy import events
+from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
+from discreet.privacy.query import NO_BOUND, Bound, Query
+
+Sampling = Literal["poisson", "fixed"]
+Clipping = Literal["flat", "per-layer"]
+METRIC = "examples"
+
+MOST_AT_ONCE = 4096
+"""Terms that are added in single precision."""
+
+MARGIN = 2e-4
+"""Terms are clipped this much below the clip norm, because sums of that many round (by up to 6e-5, measured)."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """How many examples one protected unit can change, under which kind of change, and why.
+
+    Under *null* one of them, the unit's own example, has the zero term on one of the two sides.
+    """
+
+    examples: int
+    change: Change
+    why: str
+
+    def among(self, num_examples: int) -> Touch:
+        """No more terms can change than there are; but then all of them may belong to others, and go anywhere.
+
+        (A unit outside the training set has no example of its own: it touches k − 1 of others'. Cutting k down to the
+        number of examples and still counting one of them as the unit's own would be wrong.)
+        """
+        if self.examples <= num_examples:
+            return self
+        return Touch(num_examples, "replace", f"{self.why}; there are only {num_examples} examples")
+
+    @property
+    def full_shift(self) -> int:
+        """By how many clip norms the sum over all examples can move."""
+        return 2 * self.examples - 1 if self.change == "null" else 2 * self.examples
+
+
+def change_of(level: Level) -> Change:
+    """The change that the level's relation makes to a record."""
+    return level.change if isinstance(level, NodeLevel) else "replace"
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """How batches are drawn and gradients clipped.
+
+    ``batch_size`` is the expected (``poisson``) or exact (``fixed``) size of a batch; None takes every example in every
+    step. ``clipping`` is ``flat``, or ``per-layer``: every layer at clip_norm/√L.
+    """
+
+    clip_norm: float
+    batch_size: int | None = None
+    sampling: Sampling = "poisson"
+    clipping: Clipping = "flat"
+
+    def checked_size(self, num_examples: int) -> int:
+        """The size of a batch; an error where it cannot be."""
+        if not 0 < self.clip_norm < np.inf:
+            raise ParameterError(f"a clip norm must be a positive number, not {self.clip_norm!r}")
+        return checked_batch_size(self.batch_size, num_examples)
+
+    def clip_rule(self, network: nn.Module) -> ClipRule:
+        """The clip norms, a margin below what the stage declares; by layer they add up to the same total."""
+        norm = self.clip_norm * (1 - MARGIN)
+        if self.clipping == "flat":
+            return ClipRule.flat(norm)
+        layers = sum(any(True for _ in module.parameters(recurse=False)) for module in network.modules())
+        return ClipRule.layers(norm, layers)
+
+
+def checked_batch_size(batch_size: int | None, num_examples: int) -> int:
+    """The size of a batch; an error where it cannot be."""
+    if num_examples < 1:
+        raise GraphError("the graph has no training node: give it a train mask, for example with discreet.split")
+    if batch_size is not None and batch_size > num_examples:
+        raise ParameterError(f"batch_size {batch_size} is larger than the training set of {num_examples} nodes")
+    return num_examples if batch_size is None else batch_size
+
+
+def count_parameters(network: nn.Module) -> int:
+    """How many numbers a step moves."""
+    return sum(p.numel() for p in trainable(network))
+
+
+@dataclass(frozen=True)
+class GradientSteps(Query):
+    """The sum of the clipped gradients of a batch of examples, one term per example.
+
+    Inputs: ``network``, whose parameters are released values, and ``batch``, which the curator draws.
+
+    Guarantee: if one unit changes at most ``touch.examples`` examples, a run has the privacy of :meth:`event`: each
+    term has norm at most the clip norm on both sides, and under null the unit's own term is zero on one. Where every
+    step takes every example this is a plain Gaussian: the sum moves by at most (2k − 1)C under null and 2kC under
+    replace. A subclass says what an example is, and how many of them one unit reaches (:meth:`touch`).
+    """
+
+    mechanism: ClassVar[str] = "dpsgd"
+
+    level: Level
+    question: str
+    num_parameters: int
+    num_examples: int
+    rule: StepRule
+
+    # ---------------------------------------------------------------- what a subclass writes
+
+    @abstractmethod
+    def touch(self) -> Touch:
+        """How many examples one unit can change."""
+
+    @abstractmethod
+    def losses(self, private: PrivatePart, positions: IntArray, *args: Any, **inputs: Any) -> Tensor:
+        """One loss for each of the examples at these positions."""
+
+    # ---------------------------------------------------------------- plan
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return self.question
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """A flat vector of parameters."""
+        return (self.num_parameters,)
+
+    @property
+    def batch_size(self) -> int:
+        """The expected or exact size of a batch."""
+        return self.rule.checked_size(self.num_examples)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every step takes every example."""
+        return self.batch_size == self.num_examples
+
+    @property
+    def clip_norm(self) -> float:
+        """The norm that bounds every term."""
+        return self.rule.clip_norm
+
+    @property
+    def touched(self) -> Touch:
+        """:meth:`touch`, among the examples that there are."""
+        return self.touch().among(self.num_examples)
+
+    def bound(self) -> Bound:
+        """The clip norm of one term; of the sum over all examples, where every step takes all of them."""
+        if isinstance(self.level, NoPrivacy):
+            return Bound(math.inf, METRIC, NO_BOUND)
+        touched = self.touched
+        norm = self.clip_norm * (touched.full_shift if self.takes_all else 1)
+        return Bound(norm, METRIC, touched.why)
+
+    def event(self, share: float, runs: int) -> DpEvent:
+        """Exact shares where every step takes all examples; for sampled steps a rule of thumb, which calibration makes
+        good: what is stated is always what the whole plan costs.
+        """
+        wanted = math.sqrt(runs / share)
+        if self.takes_all:
+            return events.GaussianDpEvent(wanted)
+        touched, rate = self.touched, self.batch_size / self.num_examples
+        return self.sampled_event(2 * touched.examples * rate * wanted)
+
+    def sampled_event(self, multiplier: float) -> DpEvent:
+        """One step at this noise, in units of the clip norm, as batches are drawn."""
+        touched = self.touched
+        if self.takes_all:
+            return events.GaussianDpEvent(multiplier / touched.full_shift)
+        if self.rule.sampling == "fixed":
+            return events.GroupFixedSampledGaussianDpEvent(
+                multiplier, self.num_examples, self.batch_size, touched.examples, touched.change
+            )
+        rate = self.batch_size / self.num_examples
+        return events.GroupSampledGaussianDpEvent(multiplier, rate, touched.examples, touched.change)
+
+    def parameters(self) -> dict[str, Any]:
+        """Plain values for the certificate."""
+        touched = self.touched
+        return {
+            "clip_norm": self.clip_norm,
+            "touched": touched.examples,
+            "change": touched.change,
+            "examples": self.num_examples,
+            "batch_size": self.batch_size,
+            "sampling": "all" if self.takes_all else self.rule.sampling,
+        }
+
+    # ---------------------------------------------------------------- answer
+
+    def answer(self, private: PrivatePart, *, batch: IntArray, network: nn.Module, **inputs: Any) -> Array:
+        """The clipped sum, a micro-batch at a time, so that memory does not grow with the batch.
+
+        Micro-batches are added in double: a single-precision sum of a million terms that agree rounds by more than a
+        term, and would move by more than one when one of them changes.
+        """
+        size = min(self.micro_batch(private), MOST_AT_ONCE)
+        if not len(batch):
+            return np.zeros(self.num_parameters, dtype=np.float32)
+        rule = self.rule.clip_rule(network)
+
+        def part(positions: IntArray) -> Tensor:
+            return clipped_sum(network, lambda: self.losses(private, positions, network=network, **inputs), rule).flat
+
+        if len(batch) <= size:
+            return part(batch).cpu().numpy()
+        parts = (part(batch[start : start + size]).double() for start in range(0, len(batch), size))
+        return functools.reduce(operator.iadd, parts).cpu().numpy()
+
+    def micro_batch(self, private: PrivatePart) -> int:
+        """How many examples are taken at once."""
+        return private.micro_batch
+
+    def terms(self, private: PrivatePart, *, network: nn.Module, **inputs: Any) -> SingleArray:
+        """The clipped gradients of all examples one by one: for audits of small graphs."""
+        everyone = np.arange(self.num_examples)
+        rule = self.rule.clip_rule(network)
+        found = clipped_sum(
+            network, lambda: self.losses(private, everyone, network=network, **inputs), rule, terms=True
+        ).terms
+        assert found is not None
+        return found.cpu().numpy()
+
+
+def example_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy, one per example; a node without a label has loss 0, so its term is zero."""
+    losses: Tensor = nn.functional.cross_entropy(logits, labels, reduction="none", ignore_index=-1)
+    return losses
+
+
+def training_ids(private: PrivatePart) -> IntArray:
+    """The public training ids, labelled or not.
+
+    Guarantee: no label is read, not even to refuse a graph without any: whether an id has one is private. (A plan
+    refuses an empty mask, which is public.)
+    """
+    return np.flatnonzero(private.graph.mask("train"))
+
+
+def on_device(private: PrivatePart, values: Array | IntArray) -> Tensor:
+    """An array where the private part computes."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(private.device)
+
+
+# -------------------------------------------------------------------- an example is a node's own record
+
+
+class _Examples(NamedTuple):
+    """What the examples of a fit are made of, on the device: inputs (one row per example), rows beside them, labels."""
+
+    inputs: Tensor | SparseMatrix
+    beside: Tensor | None
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class OwnRecordSteps(GradientSteps):
+    """Clipped gradients of ``network`` on the features and labels of training (or validation) ids.
+
+    Inputs beside ``network``: ``frozen``, a released module that turns a node's features into what the network reads
+    (once for all steps), and ``beside``, released rows of all nodes that the network reads as a second argument.
+    ``row_norm`` scales every feature row to this public norm first, each by itself.
+
+    Guarantee. *Neighbours*: any change of one node's record and edges. *Bound*: an example reads its own node's
+    features and label, released values, and nothing of any other node, so the unit touches its own example alone; its
+    clipped gradient is zero where the node is null (no label: loss 0). No edge is read. *Edge case*: an id outside the
+    split touches none.
+    """
+
+    ids: Literal["train", "val"] = "train"
+    row_norm: float | None = None
+
+    def touch(self) -> Touch:
+        """A node's own example."""
+        return Touch(1, change_of(self.level), "a node stands in its own example alone, whose gradient is clipped")
+
+    def losses(
+        self,
+        private: PrivatePart,
+        positions: IntArray,
+        *,
+        network: nn.Module,
+        frozen: nn.Module | None = None,
+        beside: Tensor | None = None,
+        **inputs: Any,
+    ) -> Tensor:
+        """Cross-entropy of what the network makes of each node's own record."""
+        rows = private.remember((self, id(frozen), id(beside)), lambda: self._examples(private, frozen, beside))
+        given, others, labels = rows
+        if len(positions) < len(labels):
+            chosen = torch.from_numpy(positions).to(labels.device)
+            given, labels = select_rows(given, chosen), labels[chosen]
+            others = None if others is None else others[chosen]
+        return example_losses(network(given) if others is None else network(given, others), labels)
+
+    def _examples(self, private: PrivatePart, frozen: nn.Module | None, beside: Tensor | None) -> _Examples:
+        graph = private.graph
+        ids = torch.from_numpy(self._ids(private)).to(private.device)
+        features = graph.features if self.row_norm is None else rows_of_norm(graph.features, self.row_norm)
+        rows = select_rows(feature_tensor(features, private.device), ids)
+        if frozen is not None:
+            with torch.no_grad():
+                rows = frozen(rows)
+        labels = torch.tensor(graph.labels, device=private.device)[ids]
+        return _Examples(rows, None if beside is None else beside[ids], labels)
+
+    def _ids(self, private: PrivatePart) -> IntArray:
+        """The public ids of the examples; validation ids that are training ids too count as those."""
+        graph = private.graph
+        train = graph.mask("train")
+        return np.flatnonzero(train if self.ids == "train" else graph.mask("val") & ~train)

@@ -1,0 +1,53 @@
+"""How the labels at the far ends of each node's edges depart from the average: an embedding's first gradient."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.arrays import FloatArray
+from discreet.errors import UnsupportedError
+from discreet.graph.parts import PrivatePart
+from discreet.ops.row_embedding import embed_rows
+from discreet.ops.rows import cut_rows
+from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
+from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.queries.sums import edge_sensitivity
+
+
+@dataclass(frozen=True)
+class ResidualSums(Query):
+    """Aᵀ·R at edge level: row u adds the rows of R that belong to the nodes that u's entries reach.
+
+    Input: ``residuals``, R, public or released, one row per node; rows are cut at norm 1 here.
+
+    Guarantee. A directed edge u → v changes row u by r_v: 1. An undirected one changes rows u and v by r_v and r_u:
+    √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows.
+    """
+
+    level: Level
+    num_nodes: int
+    width: int
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return "sum of the label residuals of each node's neighbours: the embedding's first gradient"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per node."""
+        return (self.num_nodes, self.width)
+
+    def bound(self) -> Bound:
+        """How far all rows move together in ℓ2."""
+        if isinstance(self.level, NoPrivacy):
+            return Bound(math.inf, "l2", NO_BOUND)
+        if not isinstance(self.level, EdgeLevel):
+            raise UnsupportedError(f"residuals read labels as public, which they are not at level {self.level.spec}")
+        return edge_sensitivity("sum", self.level)
+
+    def answer(self, private: PrivatePart, *, residuals: FloatArray, **inputs: Any) -> FloatArray:
+        """The sums in double precision."""
+        return embed_rows(private.graph.adjacency.T.tocsr(), cut_rows(residuals, 1.0))

@@ -1,0 +1,122 @@
+"""One noisy hop: what each node's neighbours say, added up or averaged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from discreet.arrays import FloatArray
+from discreet.errors import UnsupportedError
+from discreet.graph.parts import PrivatePart
+from discreet.ops.rows import clip_rows, finite_rows, normalize_rows
+from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.queries.kept_edges import bounded_graph
+from discreet.queries.reach import hop_sensitivity, is_null
+
+
+@dataclass(frozen=True)
+class NeighbourSums(Query):
+    """The sum (``mean``, ``symmetric``) over each node's neighbours of one row of norm at most 1 per node.
+
+    Inputs: ``rows``, public or released, one per node; or, where features are private, ``encoder``, a released network
+    whose centred output on each node's own features is that node's row. Either way rows are scaled to unit norm here
+    (one that is not finite becomes zero).
+
+    Guarantee, for every ``rows`` and every ``encoder``:
+
+    *edge*: :func:`edge_sensitivity`. *node* and *k neighbours*: ``reach.hop_sensitivity`` over the level's bounded
+    graph bounds the rows of others. The unit's own row: on *owned* entries into a node belong to its senders, so it
+    does not move. On *promised* and *thinned* the unit loses its senders too: sums are clipped to norm B, so its row
+    moves by at most B (null: what was there goes to zero) or 2B; clipping is a projection, which brings no two rows
+    further apart, so the bound on the rows of others stands. All rows are covered on every basis.
+    """
+
+    level: Level
+    num_nodes: int
+    width: int
+    aggregation: Aggregation = "sum"
+    hop: int = 1
+    failure: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What is asked."""
+        return f"{self.aggregation} of the neighbours' rows, hop {self.hop}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per node."""
+        return (self.num_nodes, self.width)
+
+    def bound(self) -> Bound:
+        """How far all rows move together in ℓ2."""
+        if isinstance(self.level, EdgeLevel):
+            return edge_sensitivity(self.aggregation, self.level)
+        if isinstance(self.level, NodeLevel | NeighborLevel):
+            return self._bound_at_node_level(self.level)
+        if isinstance(self.level, NoPrivacy):
+            return Bound(math.inf, "l2", NO_BOUND)
+        raise UnsupportedError(f"sums over neighbours have no bound at level {self.level.spec}")
+
+    def _bound_at_node_level(self, level: NodeLevel | NeighborLevel) -> Bound:
+        if self.aggregation == "symmetric":
+            raise UnsupportedError("symmetric aggregation reaches one hop further at node level: use sum or mean")
+        base, why = hop_sensitivity(level, hop=self.hop, aggregation=self.aggregation, failure=self.failure)
+        if level.edges == "owned":
+            return Bound(base, "l2", why)
+        clip = 1.0 if self.aggregation == "mean" else max(1.0, base / (2 if is_null(level) else 4))
+        own = clip if is_null(level) else 2 * clip
+        return Bound(math.hypot(base, own), "l2", f"{why}; its own row is clipped to norm {clip:.4g}", clip)
+
+    @torch.no_grad()
+    def answer(
+        self, private: PrivatePart, *, rows: Tensor | None = None, encoder: nn.Module | None = None, **inputs: Any
+    ) -> FloatArray:
+        """Sums in double precision, so that rounding stays far below the bound."""
+        matrix = private.remember(("hop", self.level, self.aggregation), lambda: self._matrix(private))
+        if encoder is not None:
+            encoded = encoder(feature_tensor(private.graph.features, private.device))
+            rows = encoded - encoded.mean(dim=1, keepdim=True)
+        assert rows is not None
+        sums = matrix @ finite_rows(normalize_rows(rows)).double()
+        clip = self.bound().clip
+        return (sums if clip is None else clip_rows(sums, clip)).cpu().numpy()
+
+    def _matrix(self, private: PrivatePart) -> SparseMatrix:
+        """One hop over the edges in use, in double precision."""
+        bounded = isinstance(self.level, NodeLevel | NeighborLevel)
+        graph = bounded_graph(private, self.level) if bounded else private.graph
+        return hop_matrix(graph, self.aggregation, device=private.device).double()
+
+
+def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
+    """How far one hop over rows of norm at most 1 moves in ℓ2 (all rows together), and why.
+
+    Guarantee. Neighbours differ in one edge; the rows H do not depend on edges, or are released already.
+
+    *sum*. A directed edge u → v changes row v by h_u: 1. An undirected one changes rows u and v by
+    h_v and h_u: √2. Attained by unit rows.
+
+    *mean*. Adding u → v to a row of degree d moves it by (h_u − mean)/(d + 1), of norm at most
+    2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 a row, so 1 and √2. Attained at isolated nodes.
+
+    *symmetric*, undirected, without self-loops. Let a, b be the degrees of u, v before {u, v} is added and
+    f(a) = 1 − √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other
+    neighbours w of u move by at most (1/√d_w)(1/√a − 1/√(a+1)), in squares f(a)² in all; a common
+    neighbour of u and v has d_w ≥ 2, which pays for the sum of its two terms. The total of squares is 2 at
+    a = b = 0 and at most 1.6 elsewhere: √2, attained at two isolated nodes.
+    """
+    if aggregation == "symmetric" and level.directed:
+        raise UnsupportedError("symmetric aggregation needs an undirected graph: use sum or mean")
+    if level.directed:
+        return Bound(1.0, "l2", f"one directed edge changes one {aggregation} by norm at most 1")
+    if aggregation == "symmetric":
+        why = "one undirected edge moves its ends and their neighbours by norm at most √2 together"
+        return Bound(math.sqrt(2), "l2", why)
+    return Bound(math.sqrt(2), "l2", f"one undirected edge changes two {aggregation}s, each by norm at most 1")

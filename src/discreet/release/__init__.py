@@ -1,0 +1,1 @@
+"""Releases after they were made: load them, and write what they predict."""

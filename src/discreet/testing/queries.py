@@ -1,0 +1,188 @@
+"""The contract of a query: on neighbouring graphs, for every released input, it moves no further than its bound says.
+
+The check is brute force: all graphs of few nodes, random larger ones and the shapes that are worst for a level; inputs
+of every kind, from zeros to numbers that are none. It falsifies; the proof stands in the query's docstring.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Array
+from discreet.audit.replay import METRICS, dense
+from discreet.audit.small_graphs import graph_at
+from discreet.audit.worst_pairs import shaped_pairs
+from discreet.errors import GraphError
+from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.parts import PrivatePart, PublicPart
+from discreet.mechanisms.dpsgd import term_distance
+from discreet.privacy.levels import Level, parse_level
+from discreet.privacy.plan import Stage
+from discreet.privacy.query import Query
+from discreet.queries.gradients import GradientSteps
+
+HOSTILITY = ("random", "zeros", "huge", "flipped", "aligned", "cancelling", "not finite")
+"""How hostile released inputs are: see :class:`QueryCase`."""
+TOLERANCE = 1e-6
+"""What single precision may add to a distance, relative to the bound."""
+
+Pair = tuple[Graph, Graph]
+
+
+@dataclass(frozen=True)
+class QueryCase:
+    """A query at a level, as the contract asks it.
+
+    Parameters
+    ----------
+    name
+        What reports call it.
+    level
+        The level as text, ``node:owned,max_degree=3`` for example.
+    make
+        The query for graphs of these facts.
+    inputs
+        Released inputs for a graph: ``inputs(public, rng, hostility)`` with a word of :data:`HOSTILITY`. They must be
+        made of what is public, the random numbers and the word.
+    keys
+        The purposes for which the query reads a secret key.
+    """
+
+    name: str
+    level: str
+    make: Callable[[PublicFacts], Query]
+    inputs: Callable[[PublicPart, np.random.Generator, str], dict[str, Any]]
+    keys: tuple[str, ...] = ("edges kept",)
+
+    def __str__(self) -> str:
+        """For test ids."""
+        return f"{self.name} at {self.level}"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to try: all graphs up to so many nodes, and so many random larger ones."""
+
+    exhaustive: int = 3
+    random: int = 60
+    seed: int = 0
+
+
+@dataclass
+class QueryReport:
+    """What the brute force saw: ``tightness`` is the largest change over the bound, 1 if the bound is attained."""
+
+    case: str
+    pairs: int = 0
+    tightness: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """One line."""
+        found = f"{self.case}: {self.pairs} pairs, tightness {self.tightness:.4f}"
+        return found if not self.violations else f"{found}; VIOLATED: {self.violations[0]}"
+
+
+def check_query(case: QueryCase, effort: Effort | None = None) -> QueryReport:
+    """Ask the query on many pairs of neighbours with the same inputs and keys, and compare.
+
+    The report holds every violation found; nothing is raised.
+    """
+    effort = Effort() if effort is None else effort
+    level, rng = parse_level(case.level), np.random.default_rng(effort.seed)
+    report = QueryReport(str(case))
+    for number, pair in enumerate(_pairs(level, effort, rng)):
+        _check_pair(case, level, pair, HOSTILITY[number % len(HOSTILITY)], rng, report)
+    return report
+
+
+def _check_pair(
+    case: QueryCase, level: Level, pair: Pair, hostility: str, rng: np.random.Generator, report: QueryReport
+) -> None:
+    split = [level.split(graph) for graph in pair]
+    if split[0][0].facts != split[1][0].facts:
+        raise ValueError("neighbours must have the same public facts")
+    keys = {purpose: rng.bytes(16) for purpose in case.keys}
+    query = case.make(split[0][0].facts)
+    inputs = case.inputs(split[0][0], rng, hostility)
+    found = []
+    for _, private in split:
+        for purpose, key in keys.items():
+            private.entrust(purpose, key)
+        try:
+            found.append(_value(query, private, inputs))
+        except GraphError:  # a broken promise is refused, and says nothing about the bound
+            return
+    report.pairs += 1
+    ratio, fault = _compare(query, *found)
+    report.tightness = max(report.tightness, ratio)
+    if fault is not None:
+        report.violations.append(f"{fault} (inputs: {hostility})")
+
+
+def _value(query: Query, private: PrivatePart, inputs: dict[str, Any]) -> Array:
+    if isinstance(query, GradientSteps):
+        return query.terms(private, **inputs)
+    return dense(query.answer(private, **inputs))
+
+
+def _compare(query: Query, one: Array, two: Array) -> tuple[float, str | None]:
+    """The change over the bound, and what is wrong, if anything."""
+    if one.dtype != two.dtype or one.shape != two.shape:
+        return np.inf, f"the value is {one.dtype}{one.shape} on one side and {two.dtype}{two.shape} on the other"
+    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+        return np.inf, "the value is not finite"
+    bound = query.bound()
+    if isinstance(query, GradientSteps):
+        return term_distance(Stage("checked", query, bound, query.event(1.0, 1)), one, two, TOLERANCE)
+    if one.shape != query.shape:
+        return np.inf, f"the value has shape {one.shape}, not {query.shape} as planned"
+    moved = METRICS[bound.metric](one, two)
+    ratio = moved / bound.sensitivity if bound.sensitivity else float(moved > 0)
+    if ratio > 1 + TOLERANCE:
+        return ratio, f"moved by {ratio:.6g} times the bound {bound.sensitivity:.6g} ({bound.metric})"
+    return ratio, None
+
+
+# -------------------------------------------------------------------- graphs
+
+
+def _pairs(level: Level, effort: Effort, rng: np.random.Generator) -> Iterator[Pair]:
+    for graph in _all_graphs(level, effort.exhaustive, rng):
+        yield _ordered(graph, level, rng)
+    for _ in range(effort.random):
+        yield _ordered(graph_at(level, rng, int(rng.integers(4, 13))), level, rng)
+    for one, two in shaped_pairs(level):
+        for _ in HOSTILITY:
+            yield one, two
+
+
+def _ordered(graph: Graph, level: Level, rng: np.random.Generator) -> Pair:
+    """The graph and a neighbour, in either order."""
+    seen = level.view(graph)
+    pair = seen, level.neighbor(seen, rng)
+    return pair if rng.integers(2) else pair[::-1]
+
+
+def _all_graphs(level: Level, most: int, rng: np.random.Generator) -> Iterator[Graph]:
+    """Every graph of 2 to ``most`` nodes, one way or both ways as the level reads edges, with random records."""
+    directed = getattr(level, "directed", False) or getattr(level, "edges", None) == "owned"
+    for n in range(2, most + 1):
+        cells = [(u, v) for u in range(n) for v in range(n) if (u != v if directed else u < v)]
+        for chosen in itertools.product((False, True), repeat=len(cells)):
+            ends = np.array([cell for cell, here in zip(cells, chosen, strict=True) if here], dtype=np.int64)
+            yield _with_records(ends.reshape(-1, 2), n, directed, rng)
+
+
+def _with_records(ends: Array, n: int, directed: bool, rng: np.random.Generator) -> Graph:
+    features = rng.standard_normal((n, 4)) * 10.0 ** rng.integers(-2, 3)
+    labels = rng.integers(-1, 3, n)
+    graph = Graph.from_edges(ends[:, 0], ends[:, 1], features, labels, directed=directed, num_classes=3)
+    order = rng.permutation(n)
+    cut = max(1, (2 * n) // 3)
+    return graph.with_masks(order[:cut], order[cut:], None)

@@ -1,0 +1,35 @@
+"""A stack of graph convolutions over a whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from discreet.ops.sparse import SparseMatrix
+from discreet.training.networks import ACTIVATIONS, Dropout, Linear
+
+
+class Convolutions(nn.Module):
+    """Linear maps whose output travels one hop, with a second map for the node's own row where asked."""
+
+    def __init__(
+        self, widths: Sequence[int], activation: str, dropout: float, own_row: bool, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.neighbors = nn.ModuleList(Linear(a, b, generator) for a, b in pairwise(widths))
+        self.own = nn.ModuleList(Linear(a, b, generator) for a, b in pairwise(widths)) if own_row else None
+        self.dropout = Dropout(dropout, generator)
+        self._activation = ACTIVATIONS[activation]
+
+    def forward(self, x: Tensor | SparseMatrix, matrix: SparseMatrix) -> Tensor:
+        """Logits of every node. Multiplying by W first keeps sparse features sparse and hops narrow."""
+        last = len(self.neighbors) - 1
+        for depth, layer in enumerate(self.neighbors):
+            out = matrix @ layer(x)
+            if self.own is not None:
+                out = out + self.own[depth](x)
+            x = out if depth == last else self.dropout(self._activation(out))
+        return out

@@ -1,0 +1,227 @@
+"""Plain training: Adam and SGD on explicit gradients, and the loop over public data that methods share.
+
+(Importing ``torch.optim`` costs two seconds, more than many fits.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from discreet.arrays import Arrays, IntArray
+from discreet.errors import GraphError
+from discreet.graph.parts import PublicPart
+from discreet.ops.sparse import SparseMatrix, feature_tensor, one_thread_if, select_rows
+
+Progress = Callable[[str, int, int], None]
+SMALL_BATCH = 4096
+"""Rows up to which a step is quicker on one thread."""
+
+
+# -------------------------------------------------------------------- optimisers
+
+
+class Adam:
+    """Adam (Kingma and Ba 2015) with weight decay added to the gradient, as ``torch.optim.Adam`` has it."""
+
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        *,
+        weight_decay: float = 0.0,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        self._parameters = [p for p in parameters if p.requires_grad]
+        self._decay = weight_decay
+        self._betas = betas
+        self._eps = eps
+        self._steps = 0
+        self._first = [torch.zeros_like(p) for p in self._parameters]
+        self._second = [torch.zeros_like(p) for p in self._parameters]
+
+    def state(self) -> Arrays:
+        """What it remembers of past gradients, for audits."""
+        return _arrays(first=self._first, second=self._second)
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        """One update along the given gradients, one for each parameter."""
+        beta1, beta2 = self._betas
+        self._steps += 1
+        correction1, correction2 = 1 - beta1**self._steps, math.sqrt(1 - beta2**self._steps)
+        for parameter, gradient, first, second in zip(
+            self._parameters, gradients, self._first, self._second, strict=True
+        ):
+            total = gradient.add(parameter, alpha=self._decay) if self._decay else gradient
+            first.lerp_(total, 1 - beta1)
+            second.mul_(beta2).addcmul_(total, total, value=1 - beta2)
+            denominator = (second.sqrt() / correction2).add_(self._eps)
+            parameter.addcdiv_(first, denominator, value=-learning_rate / correction1)
+
+
+class SGD:
+    """Gradient descent with momentum."""
+
+    def __init__(self, parameters: Iterable[Tensor], *, momentum: float = 0.9) -> None:
+        self._parameters = [p for p in parameters if p.requires_grad]
+        self._momentum = momentum
+        self._velocity = [torch.zeros_like(p) for p in self._parameters]
+
+    def state(self) -> Arrays:
+        """What it remembers of past gradients, for audits."""
+        return _arrays(velocity=self._velocity)
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
+        """One update along the given gradients, one for each parameter."""
+        for parameter, gradient, velocity in zip(self._parameters, gradients, self._velocity, strict=True):
+            velocity.mul_(self._momentum).add_(gradient)
+            parameter.add_(velocity, alpha=-learning_rate)
+
+
+def _arrays(**named: list[Tensor]) -> Arrays:
+    return {f"{name} {i}": part.cpu().numpy().copy() for name, parts in named.items() for i, part in enumerate(parts)}
+
+
+def cosine(step: int, steps: int) -> float:
+    """A factor that falls from 1 towards 0 over the steps."""
+    return 0.5 * (1 + math.cos(math.pi * step / max(steps, 1)))
+
+
+# -------------------------------------------------------------------- the loop
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How to descend. ``batch_size=None`` takes all rows at once."""
+
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    batch_size: int | None
+
+
+def training_rows(part: PublicPart) -> IntArray:
+    """Indices of the labelled training nodes; an error where there is none."""
+    rows = part.labelled(part.mask("train"))
+    if len(rows) == 0:
+        raise GraphError("no training node has a label")
+    return rows
+
+
+def train(
+    network: nn.Module,
+    forward: Callable[[Tensor], Tensor],
+    labels: Tensor,
+    rows: Tensor,
+    options: TrainOptions,
+    generator: torch.Generator,
+    *,
+    title: str = "training",
+    progress: Progress | None = None,
+    on_epoch: Callable[[], None] | None = None,
+) -> None:
+    """Minimise cross-entropy on ``rows`` with Adam and a learning rate that falls to zero along a cosine.
+
+    ``forward(batch)`` gives the logits of those rows; ``on_epoch`` runs before each epoch. There is no early
+    stopping and no best epoch: what is returned does not depend on validation data.
+    """
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    optimizer = Adam(parameters, weight_decay=options.weight_decay)
+    network.train()
+    with threads_for(min(options.batch_size or len(rows), len(rows))):
+        for epoch in range(options.epochs):
+            rate = options.learning_rate * cosine(epoch, options.epochs)
+            if on_epoch is not None:
+                on_epoch()
+            for batch in batches(rows, options.batch_size, generator):
+                loss = nn.functional.cross_entropy(forward(batch), labels[batch])
+                optimizer.step(torch.autograd.grad(loss, parameters), rate)
+            if progress is not None:
+                progress(title, epoch + 1, options.epochs)
+    network.eval()
+
+
+def threads_for(batch: int) -> AbstractContextManager[None]:
+    """All threads for large steps, one for small ones."""
+    return one_thread_if(batch <= SMALL_BATCH)
+
+
+def train_on_features(
+    network: nn.Module,
+    part: PublicPart,
+    options: TrainOptions,
+    generator: torch.Generator,
+    *,
+    title: str = "training",
+    progress: Progress | None = None,
+) -> None:
+    """Train a row-wise network on the features of the labelled training nodes."""
+    features = feature_tensor(part.features, generator.device)
+    rows = torch.tensor(training_rows(part), device=generator.device)
+    everything = select_rows(features, rows)
+
+    def forward(batch: Tensor) -> Tensor:
+        chosen = everything if batch is rows else select_rows(features, batch)
+        logits: Tensor = network(chosen)
+        return logits
+
+    labels = torch.tensor(part.labels, device=generator.device)
+    train(network, forward, labels, rows, options, generator, title=title, progress=progress)
+
+
+def batches(rows: Tensor, size: int | None, generator: torch.Generator) -> Iterator[Tensor]:
+    """All rows at once (the same tensor object each time), or shuffled parts."""
+    if size is None or size >= len(rows):
+        yield rows
+        return
+    order = torch.randperm(len(rows), generator=generator, device=generator.device)
+    yield from torch.split(rows[order], size)
+
+
+# -------------------------------------------------------------------- a head beside a network that has seen the labels
+
+
+def train_beside(
+    head: nn.Module,
+    network: nn.Module,
+    view: Callable[[Tensor | SparseMatrix], Tensor],
+    beside: Tensor,
+    part: PublicPart,
+    options: TrainOptions,
+    generator: torch.Generator,
+    *,
+    own_dropout: float,
+    title: str,
+    progress: Progress | None,
+) -> None:
+    """Fit ``head`` to the training labels from ``view`` of a node's features, and the rows ``beside`` it.
+
+    The network behind ``view`` has seen the labels of training nodes, so what it says of them looks better
+    than what it says of any other node, and a head that always saw it would learn to ignore the rest. So it
+    is left out at rate ``own_dropout``, and drawn afresh, with the network's dropout, in every epoch.
+    """
+    device = generator.device
+    rows = torch.tensor(training_rows(part), device=device)
+    labels = torch.tensor(part.labels, device=device)
+    features = select_rows(feature_tensor(part.features, device), rows)
+    own = torch.zeros(part.num_nodes, part.num_classes, device=device)
+
+    def redraw() -> None:
+        network.train()
+        with torch.no_grad():
+            own[rows] = view(features)
+        network.eval()
+
+    def forward(batch: Tensor) -> Tensor:
+        seen = torch.rand(len(batch), 1, generator=generator, device=device) >= own_dropout
+        logits: Tensor = head(torch.cat([own[batch] * seen, beside[batch]], dim=1))
+        return logits
+
+    train(head, forward, labels, rows, options, generator, title=title, progress=progress, on_epoch=redraw)

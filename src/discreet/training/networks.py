@@ -1,0 +1,162 @@
+"""Small networks with explicit randomness: every draw comes from a generator that the caller owns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from discreet.arrays import Array, Arrays
+from discreet.ops.affine_calls import register_affine
+from discreet.ops.sparse import SparseMatrix
+
+Module = TypeVar("Module", bound=nn.Module)
+Activation = Literal["relu", "selu", "tanh", "gelu"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "selu": torch.selu,
+    "tanh": torch.tanh,
+    "gelu": nn.functional.gelu,
+}
+
+
+class Linear(nn.Module):
+    """x ↦ xW + b for dense or sparse x, Glorot-initialised from a generator."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        """Draw the weights; the bias starts at zero."""
+        super().__init__()
+        bound = (6 / (inputs + outputs)) ** 0.5
+        draw = torch.rand(inputs, outputs, generator=generator, device=generator.device)
+        self.weight = nn.Parameter((2 * draw - 1) * bound)
+        self.bias = nn.Parameter(torch.zeros(outputs, device=generator.device))
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """The affine map."""
+        return x @ self.weight + self.bias
+
+
+register_affine(Linear, weight_is_in_by_out=True)  # so that its gradients are clipped without being formed
+
+
+class Dropout(nn.Module):
+    """Dropout that draws from its own generator, so that fits do not touch torch's global state."""
+
+    def __init__(self, rate: float, generator: torch.Generator) -> None:
+        """Keep the generator; nothing is drawn yet."""
+        super().__init__()
+        self.rate = rate
+        self._generator = generator
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Zero entries at the given rate and rescale the rest, while training."""
+        if not self.training or self.rate == 0:
+            return x
+        keep = torch.rand(x.shape, generator=self._generator, device=x.device) >= self.rate
+        return x * keep / (1 - self.rate)
+
+
+class MLP(nn.Module):
+    """Linear layers; between them layer normalisation (without parameters), an activation and dropout.
+
+    Rows never meet (there is no batch normalisation), so per-example gradients exist. Normalising each
+    hidden row makes one learning rate serve features of any scale.
+    """
+
+    def __init__(
+        self, widths: Sequence[int], activation: Activation, dropout: float, generator: torch.Generator
+    ) -> None:
+        """``widths`` runs from the input to the output."""
+        super().__init__()
+        pairs = itertools.pairwise(widths)
+        self.layers = nn.ModuleList(Linear(a, b, generator) for a, b in pairs)
+        self.dropout = Dropout(dropout, generator)
+        self._activation = ACTIVATIONS[activation]
+
+    def hidden(self, x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+        """What the last linear map reads."""
+        for layer in list(self.layers)[:-1]:
+            hidden = layer(x)
+            x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[-1:])))
+        return x
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        """Logits or embeddings: the last layer is linear."""
+        out: Tensor = self.layers[-1](self.hidden(x))
+        return out
+
+
+EVIDENCE = 3.0
+"""What a noisy head starts from: the weight of a neighbour's row beside a node's own log-probabilities."""
+
+
+class Head(nn.Module):
+    """A network with a linear path beside it: under Gaussian noise, evidence is linear in what was measured."""
+
+    def __init__(
+        self, widths: Sequence[int], activation: Activation, dropout: float, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.network = MLP(widths, activation, dropout, generator)
+        self.linear = Linear(widths[0], widths[-1], generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.network(x) + self.linear(x)
+        return logits
+
+    @torch.no_grad()
+    def start_from_evidence(self, classes: int) -> None:
+        """Begin with: what the encoder says of a node, plus what its neighbours' rows say of each class."""
+        last = self.network.layers[-1]
+        assert isinstance(last, Linear)
+        last.weight.zero_()
+        blocks = self.linear.weight.view(-1, classes, classes)
+        blocks.copy_(EVIDENCE * torch.eye(classes))
+        blocks[0] = torch.eye(classes)
+
+
+class OwnView(nn.Module):
+    """What the encoder alone says of a node: class probabilities, or their logarithms for noisy steps."""
+
+    def __init__(self, encoder: nn.Module, classifier: nn.Module, *, logarithms: bool) -> None:
+        super().__init__()
+        self.encoder, self.classifier, self._logarithms = encoder, classifier, logarithms
+
+    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+        """One row per node."""
+        logits = self.classifier(self.encoder(features))
+        return torch.log_softmax(logits, dim=1) if self._logarithms else torch.softmax(logits, dim=1)
+
+
+class HeadBeside(nn.Module):
+    """The head on a node's own view beside its cached rows."""
+
+    def __init__(self, head: Head) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, own: Tensor, cached: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.head(torch.cat([own, cached], dim=1))
+        return logits
+
+
+def widths_of(inputs: int, hidden: int, layers: int, outputs: int) -> list[int]:
+    """The widths of a network with ``layers`` linear maps."""
+    return [inputs, *[hidden] * (layers - 1), outputs]
+
+
+def module_state(name: str, module: nn.Module) -> Arrays:
+    """A module's parameters as arrays, each name prefixed."""
+    return {f"{name}.{key}": value.detach().cpu().numpy() for key, value in module.state_dict().items()}
+
+
+def restore_module(name: str, module: Module, state: Mapping[str, Array]) -> Module:
+    """Fill a module with what :func:`module_state` gave, and set it to predict."""
+    found = {key: torch.tensor(state[f"{name}.{key}"]) for key in module.state_dict()}
+    module.load_state_dict(found)
+    return module.eval()

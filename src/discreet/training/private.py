@@ -1,0 +1,93 @@
+"""Training by noisy clipped gradients (paper 001, algorithms 1 and 3): every step goes through the curator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.dpsgd import steps_of
+from discreet.ops.clipping import trainable, views_of
+from discreet.ops.sparse import one_thread_if
+from discreet.training.descent import SGD, SMALL_BATCH, Adam, Progress, cosine
+
+Optimizer = Literal["adam", "sgd"]
+Schedule = Literal["cosine", "constant"]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How to move by noisy gradients: the number of steps is the plan's.
+
+    ``learning_rate`` is of gradients measured in clip norms; ``averaged`` the share of the last steps whose weights are
+    averaged, which costs no privacy.
+    """
+
+    learning_rate: float
+    optimizer: Optimizer = "adam"
+    schedule: Schedule = "cosine"
+    averaged: float = 0.5
+
+
+def train_privately(
+    network: nn.Module,
+    curator: Curator,
+    stage_name: str,
+    descent: Descent,
+    *,
+    progress: Progress | None = None,
+    after_step: Callable[[], None] | None = None,
+    **inputs: Any,
+) -> None:
+    """Run a stage of noisy steps and leave the averaged weights in the network.
+
+    Guarantee: the weights depend on private data through the curator's answers alone; learning rates, the number
+    of steps and the divisor (the *expected* batch size) are public. There is no early stopping.
+    ``inputs`` are what else the stage's query takes; ``after_step`` runs after each update (to project weights).
+    """
+    stage = curator.plan.stage(stage_name)
+    query = steps_of(stage)
+    parameters = trainable(network)
+    divisor = query.batch_size * query.clip_norm
+    optimizer = Adam(parameters) if descent.optimizer == "adam" else SGD(parameters)
+    curator.watch_also(f"optimiser of {stage_name}", optimizer.state)
+    average = _Average(parameters)
+    network.train()
+    with one_thread_if(query.batch_size <= SMALL_BATCH):
+        for step in range(stage.runs):
+            noisy = torch.from_numpy(curator.ask(stage_name, network=network, **inputs)).to(parameters[0])
+            factor = cosine(step, stage.runs) if descent.schedule == "cosine" else 1.0
+            optimizer.step(views_of(noisy / divisor, parameters), descent.learning_rate * factor)
+            if after_step is not None:
+                after_step()
+            if step >= stage.runs * (1 - descent.averaged):
+                average.add()
+            if progress is not None:
+                progress(stage_name, step + 1, stage.runs)
+    average.write()
+    network.eval()
+
+
+class _Average:
+    """The mean of the weights at the moments when :meth:`add` was called."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self._parameters = parameters
+        self._sums = [torch.zeros_like(p) for p in parameters]
+        self._count = 0
+
+    @torch.no_grad()
+    def add(self) -> None:
+        self._count += 1
+        for total, parameter in zip(self._sums, self._parameters, strict=True):
+            total += parameter
+
+    @torch.no_grad()
+    def write(self) -> None:
+        if self._count:
+            for total, parameter in zip(self._sums, self._parameters, strict=True):
+                parameter.copy_(total / self._count)

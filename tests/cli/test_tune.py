@@ -1,0 +1,44 @@
+"""``discreet tune``: it reads data and method as train does. The search itself is tested in tests/tuning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import refused, run
+
+FREE = ["--method", "mlp", "--set", "epochs=1", "--search", "hidden=4,6"]
+
+
+def test_it_takes_the_options_of_train(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    nodes = tables / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace("label", "kind", 1))
+    data = ["--data", str(tables), "--undirected", "--column", "label=kind", "--split", "60/20/20", "--seed", "3"]
+    compute = ["--device", "cpu", "--threads", "1"]
+    code, out, err = run(capsys, "tune", *data, *compute, *FREE, "--delta", "1e-4", "--out", "won", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["method"] == "mlp"
+    assert found["level"] == "edge"
+    assert found["epsilon"] == 4
+    assert found["delta"] == 1e-4
+    assert found["release"] == "won"
+    assert len(found["tried"]) == 2
+
+
+def test_auto_names_the_method_to_search(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--method", "auto", "--epsilon", "0.01", "--search", "hidden=4,6", "--search", "epochs=1", "--json"]
+    code, out, err = run(capsys, "tune", *arguments)
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["method"] == found["recommendation"]["method"] == "mlp"
+
+
+def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "toaster" in refused(capsys, "tune", *FREE, "--device", "toaster")
+    assert "ROLE=NAME" in refused(capsys, "tune", *FREE, "--column", "id")
+    assert "hidden" in refused(capsys, "tune", "--method", "mlp", "--search", "hiden=4,6")
+    Path("taken").mkdir()
+    assert "taken" in refused(capsys, "tune", *FREE, "--out", "taken")

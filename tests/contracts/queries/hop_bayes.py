@@ -1,0 +1,109 @@
+"""Cases of the queries that hop-bayes asks: links between classes, what nodes receive, two weights by noisy steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import PublicPart
+from discreet.methods.hop_bayes.combiner import Weigher
+from discreet.methods.hop_bayes.evidence import count_receivers, receiver_mask
+from discreet.methods.hop_bayes.node_model import ROW_NORM, OwnView
+from discreet.privacy.levels import parse_level
+from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
+from discreet.queries.gradients import OwnRecordSteps, StepRule
+from discreet.queries.links import LabelLinks, LinkTable
+from discreet.testing import QueryCase
+from tests.contracts.queries.hostile import hostile_network, hostile_parameters, hostile_rows
+
+EDGE_LEVELS = ("edge", "edge:directed")
+NODE_LEVELS = (
+    "node:owned,max_degree=2,change=null",
+    "node:owned,max_degree=2,change=replace",
+    "node:promised,max_degree=3,change=null",
+    "node:promised,max_degree=3,change=replace",
+    "node:thinned,d_max=4,p=0.5,change=null",
+    "node:thinned,d_max=4,p=0.5,change=replace",
+    "neighbor:2",
+    "neighbor:2,max_degree=2",
+    "neighbor:2,max_degree=3,edges=promised",
+)
+CLASSES = 3
+FAILURE = 1e-6
+
+
+def _failure(spec: str) -> float | None:
+    return FAILURE if "thinned" in spec else None
+
+
+def _table(spec: str) -> QueryCase:
+    def make(facts: PublicFacts) -> LinkTable:
+        return LinkTable(parse_level(spec), CLASSES)  # type: ignore[arg-type]
+
+    def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
+        return {"rows": hostile_rows(public.num_nodes, CLASSES, rng, hostility)}
+
+    return QueryCase("links between classes", spec, make, inputs)
+
+
+def _messages(spec: str) -> QueryCase:
+    """Any mask of receivers will do."""
+
+    def make(facts: PublicFacts) -> ReceivedMessages:
+        return ReceivedMessages(parse_level(spec), "messages", facts.num_nodes, CLASSES)  # type: ignore[arg-type]
+
+    def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
+        messages = hostile_rows(public.num_nodes, CLASSES, rng, hostility)
+        return {"messages": messages, "receivers": rng.random(public.num_nodes) < rng.choice([0.0, 0.5, 1.0])}
+
+    return QueryCase("received messages", spec, make, inputs)
+
+
+def _label_links(spec: str) -> QueryCase:
+    def make(facts: PublicFacts) -> LabelLinks:
+        return LabelLinks(parse_level(spec), CLASSES, _failure(spec))  # type: ignore[arg-type]
+
+    def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
+        return {}
+
+    return QueryCase("links between labels", spec, make, inputs)
+
+
+def _labels(spec: str, receivers: str, row_norm: float | None) -> QueryCase:
+    def make(facts: PublicFacts) -> ReceivedLabels:
+        count = count_receivers(facts, receivers)
+        return ReceivedLabels(parse_level(spec), count, CLASSES, _failure(spec), row_norm)  # type: ignore[arg-type]
+
+    def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
+        model = hostile_network(public.num_features, CLASSES, rng, hostility)
+        return {"node_model": model, "receivers": receiver_mask(public, receivers)}
+
+    return QueryCase(f"received labels, receivers {receivers}, rows of norm {row_norm}", spec, make, inputs)
+
+
+def _weights(spec: str) -> QueryCase:
+    """A released view of a node's own record beside released rows of all nodes."""
+
+    def make(facts: PublicFacts) -> OwnRecordSteps:
+        rule = StepRule(1.0)
+        return OwnRecordSteps(parse_level(spec), "weights", 3, facts.num_val, rule, ids="val", row_norm=ROW_NORM)
+
+    def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
+        view = OwnView(hostile_network(public.num_features, CLASSES, rng, hostility))
+        beside = torch.from_numpy(hostile_rows(public.num_nodes, CLASSES, rng, hostility)).float()
+        weigher = hostile_parameters(Weigher(torch.Generator().manual_seed(0)), rng, hostility)
+        return {"network": weigher, "frozen": view, "beside": beside}
+
+    return QueryCase("weights on validation ids", spec, make, inputs)
+
+
+CASES = [
+    *(_table(spec) for spec in EDGE_LEVELS),
+    *(_messages(spec) for spec in EDGE_LEVELS),
+    *(_label_links(spec) for spec in NODE_LEVELS),
+    *(_labels(spec, *how) for spec in NODE_LEVELS for how in (("unlabelled", ROW_NORM), ("all", None))),
+    *(_weights(spec) for spec in ("node:owned,change=null", "node:owned,change=replace", "neighbor:2")),
+]

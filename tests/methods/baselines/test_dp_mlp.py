@@ -1,0 +1,110 @@
+"""dp-mlp: replay, bugs of noisy steps that the audit must catch, and its two dials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import ParameterError, PrivacyError
+from discreet.graph.parts import PrivatePart
+from discreet.methods.baselines.dp_mlp import DPMLPClassifier
+from discreet.ops.clipping import ClipRule
+from discreet.privacy import events
+from discreet.privacy.accountants import epsilon_of
+from discreet.queries import gradients
+from discreet.queries.gradients import GradientSteps, OwnRecordSteps, StepRule
+from tests.methods.audits import BASES, QUICK, audit, node
+
+
+@pytest.mark.parametrize("spec", BASES)
+def test_replay(spec: str) -> None:
+    report = audit(DPMLPClassifier(**QUICK, clipping="per-layer"), pairs=10, spec=spec, seed=5)
+    assert report.passed, report.violations[:3]
+
+
+# ------------------------------------------------------------------------ planted faults
+
+
+def test_replay_catches_gradients_that_are_not_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = StepRule.clip_rule
+    monkeypatch.setattr(StepRule, "clip_rule", lambda self, network: ClipRule.flat(2 * right(self, network).total))
+    assert any("clip norm" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=10).violations)
+
+
+def test_replay_catches_a_null_node_that_still_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaking(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(logits, labels.clamp_min(0), reduction="none")
+
+    monkeypatch.setattr(gradients, "example_losses", leaking)
+    assert any("own term" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=20).violations)
+
+
+def test_replay_catches_terms_that_are_not_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = GradientSteps.answer
+    monkeypatch.setattr(GradientSteps, "answer", lambda self, private, **given: 2 * right(self, private, **given))
+    assert any("not the sum" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=5).violations)
+
+
+def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count of labelled nodes is private: a query that writes it into the weights makes them differ."""
+    right = OwnRecordSteps.answer
+
+    def counting(self: OwnRecordSteps, private: PrivatePart, *, network: torch.nn.Module, **given: Any) -> Any:
+        with torch.no_grad():
+            next(network.parameters()).mul_(1 + 1 / (private.graph.labels >= 0).sum())
+        return right(self, private, network=network, **given)
+
+    monkeypatch.setattr(OwnRecordSteps, "answer", counting)
+    assert any("differs" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=10).violations)
+
+
+# ------------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    ("estimator", "words"),
+    [
+        (DPMLPClassifier(batch_size=1000), "batch_size 1000 is larger than the training set"),
+        (DPMLPClassifier(clip_norm=0.0), "clip_norm"),
+        (DPMLPClassifier(steps=0), "steps"),
+    ],
+)
+def test_bad_input(estimator: DPMLPClassifier, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        estimator.set_params(privacy=node()).fit(small_graph(np.random.default_rng(0)))
+
+
+def test_no_degree_bound_is_needed_where_no_edge_is_read() -> None:
+    DPMLPClassifier(node("neighbor:2"), **QUICK).fit(small_graph(np.random.default_rng(0)))
+
+
+def test_steps_for_a_given_noise() -> None:
+    """The other dial: as many steps as ε allows, and one more would exceed it."""
+    facts = small_graph(np.random.default_rng(0)).as_directed().public
+    plan = DPMLPClassifier(node(epsilon=4.0), noise_multiplier=3.0, hidden=4).plan(facts)
+    (planned,) = plan.stages
+    assert planned.runs > 1
+    assert planned.noise_std / planned.query.parameters()["clip_norm"] <= 3.0
+    once = events.GaussianDpEvent(3.0)
+    assert epsilon_of(events.repeat(once, planned.runs), 1e-3) <= 4.0
+    assert epsilon_of(events.repeat(once, planned.runs + 1), 1e-3) > 4.0
+    with pytest.raises(PrivacyError, match="one step alone"):
+        DPMLPClassifier(node(epsilon=4.0), noise_multiplier=0.1, hidden=4).plan(facts)
+
+
+def test_fixed_batches_and_schedules_fit() -> None:
+    graph = small_graph(np.random.default_rng(0))
+    DPMLPClassifier(node(), batch_size=2, sampling="fixed", schedule="constant", optimizer="sgd", **QUICK).fit(graph)
+
+
+def test_score_by_class_adds_up() -> None:
+    graph = small_graph(np.random.default_rng(1))
+    fitted = DPMLPClassifier(node(), **QUICK).fit(graph)
+    rows = fitted.score(graph, "train", by_class=True)
+    assert [row["nodes"] for row in rows] == sorted((row["nodes"] for row in rows), reverse=True)
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    assert sum(row["share"] * row["accuracy"] for row in rows) == pytest.approx(fitted.score(graph, "train"))

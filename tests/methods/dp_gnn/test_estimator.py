@@ -1,0 +1,95 @@
+"""dp-gnn: replay, tightness, bugs that the audit must catch, plans, coverage, bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.audit.replay import replay_pair
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import ParameterError, UncoveredReleaseError, UnsupportedError
+from discreet.graph.synthetic import csbm
+from discreet.methods.dp_gnn.estimator import DPGNN
+from discreet.queries import kept_edges
+from tests.methods.audits import BASES, QUICK, audit, node, star, without_hub
+
+SETTINGS: list[dict[str, Any]] = [
+    {"layers": 2, "convolution": "sage", "fan_in": 12},
+    {"convolution": "gat", "inference": "noisy"},
+    {"convolution": "gin", "clipping": "per-layer", "optimizer": "sgd"},
+]
+
+
+@pytest.mark.parametrize("spec", BASES)
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+def test_replay(number: int, spec: str) -> None:
+    report = audit(DPGNN(**QUICK, **SETTINGS[number]), pairs=10, spec=spec, seed=number)
+    assert report.passed, report.violations[:3]
+
+
+def test_all_that_is_declared_is_touched() -> None:
+    graph = star()
+    features = np.array(graph.features)
+    features[1:, 1] = 1  # so that the hub's row is seen in the means of others
+    graph = graph.with_features(features)
+    report = replay_pair(DPGNN(node("node:owned,max_degree=7"), **QUICK), graph, without_hub(graph))
+    assert report.passed, report.violations
+    assert report.ratio["network"] == 1.0
+
+
+def test_replay_catches_a_bound_that_is_not_applied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_edges, "bound_degrees", lambda graph, level, key: graph.as_directed())
+    report = audit(DPGNN(**QUICK, fan_in=12), spec="node:owned,max_degree=1")
+    assert any("terms, but one unit touches" in fault for fault in report.violations)
+
+
+# ------------------------------------------------------------------------ plans
+
+
+def test_thinning_owes_the_ledger_its_failure() -> None:
+    facts = small_graph(np.random.default_rng(0)).public
+    plan = DPGNN(node("node:thinned,d_max=12,p=0.5"), **QUICK).plan(facts)
+    assert plan.stages[0].event.delta == pytest.approx(1e-4)  # type: ignore[attr-defined]
+
+
+def test_outputs_get_their_share_however_many_steps() -> None:
+    facts = csbm(60, seed=0).with_masks(np.arange(40), None, None).as_directed().public
+    for more in ({"steps": 7}, {"noise_multiplier": 30.0}):
+        plan = DPGNN(node(epsilon=4.0), inference="noisy", output_share=0.2, hidden=4, **more).plan(facts)
+        loss = [stage.runs / stage.event.noise_multiplier**2 for stage in plan.stages]  # type: ignore[attr-defined]
+        assert loss[1] / sum(loss) == pytest.approx(0.2)
+        assert 3.9 < plan.epsilon <= 4.0
+
+
+# ------------------------------------------------------------------------ coverage and bad input
+
+
+def test_settings_of_inference_have_their_coverage() -> None:
+    graph = csbm(60, seed=0)
+    graph = graph.with_masks(np.arange(40), None, np.arange(40, 60))
+    other = csbm(50, seed=1)
+    fitted = {name: DPGNN(node(), inference=name, **QUICK).fit(graph) for name in ("visible", "noisy", "disjoint")}
+    assert [fitted[name].covers for name in fitted] == ["weights", "weights+predictions", "weights"]
+    with pytest.raises(UncoveredReleaseError, match="weights alone"):
+        fitted["visible"].predict(graph, audience="owner")
+    fitted["visible"].predict(other, public=True)
+    fitted["noisy"].predict(graph)
+    with pytest.raises(UncoveredReleaseError, match="training graph alone"):
+        fitted["noisy"].predict(other)
+    with pytest.raises(UncoveredReleaseError, match="inference is disjoint"):
+        fitted["disjoint"].predict(graph)
+    with pytest.raises(UncoveredReleaseError, match="pass public=True"):
+        fitted["disjoint"].predict(other)
+    fitted["disjoint"].predict(other, public=True)
+
+
+def test_bad_input() -> None:
+    graph = small_graph(np.random.default_rng(0))
+    with pytest.raises(ParameterError, match="layers"):
+        DPGNN(node(), layers=3).fit(graph)
+    with pytest.raises(UnsupportedError, match="max_degree"):
+        DPGNN(node("neighbor:2"), **QUICK).fit(graph)
+    with pytest.raises(UnsupportedError, match="no extra graphs"):
+        DPGNN(node(), **QUICK).fit(graph, extra_graphs=[graph])

@@ -1,0 +1,80 @@
+"""Networks on ego-nets: single gradients, and agreement with whole graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from discreet.audit.small_graphs import small_graph
+from discreet.graph.graph import Graph
+from discreet.graph.parts import PrivatePart
+from discreet.methods.dp_gnn.networks import EgoNetwork
+from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable
+from discreet.ops.egonets import sender_table, slot_features
+from discreet.privacy.levels import NodeLevel
+from discreet.queries.ego_net_steps import EgoNetSteps
+from discreet.queries.ego_nets import BoundedEgoNets
+from discreet.queries.gradients import StepRule, count_parameters
+from discreet.queries.kept_edges import KEY
+from discreet.training.networks import Activation
+
+CONVOLUTIONS = pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gat"])
+HOPS = pytest.mark.parametrize("hops", [1, 2])
+UNBOUNDED = NodeLevel(12)  # no small graph has a larger degree
+
+
+def network_of(convolution: Any, hops: int, activation: Activation = "relu") -> EgoNetwork:
+    return EgoNetwork(4, 5, 3, convolution, hops, activation, torch.Generator().manual_seed(0))
+
+
+def steps_of(graph: Graph, network: EgoNetwork, hops: int, fan_in: int) -> tuple[EgoNetSteps, PrivatePart]:
+    nets = BoundedEgoNets(UNBOUNDED, graph.num_nodes, hops, fan_in)
+    rule, size = StepRule(0.1), count_parameters(network)
+    _, private = UNBOUNDED.split(graph)
+    private.entrust(KEY, bytes(16))
+    return EgoNetSteps(UNBOUNDED, "q", size, graph.public.num_train, rule, nets), private
+
+
+@CONVOLUTIONS
+@HOPS
+def test_networks_clip_as_one_example_at_a_time(convolution: str, hops: int) -> None:
+    graph = small_graph(np.random.default_rng(3)).as_directed()
+    network = network_of(convolution, hops, "tanh")
+    query, private = steps_of(graph, network, hops, fan_in=3)
+    everyone = np.arange(query.num_examples)
+    check_rows(network, lambda: query.losses(private, everyone, network=network))
+    rule = ClipRule.flat(0.05)
+    ours = clipped_sum(network, lambda: query.losses(private, everyone, network=network), rule, terms=True)
+    assert ours.terms is not None
+    for i in everyone:
+        loss = query.losses(private, np.array([i]), network=network).sum()
+        parts = torch.autograd.grad(loss, trainable(network))
+        flat = torch.cat([part.reshape(-1) for part in parts])
+        expected = flat * min(1.0, 0.05 / float(flat.norm()))
+        assert torch.allclose(ours.terms[i], expected, atol=1e-5)
+    assert torch.allclose(ours.terms.sum(0), ours.flat, atol=1e-5)
+
+
+@CONVOLUTIONS
+@HOPS
+def test_ego_nets_and_whole_graph_agree_where_nothing_is_cut(convolution: str, hops: int) -> None:
+    graph = small_graph(np.random.default_rng(5))
+    network, features = network_of(convolution, hops), torch.tensor(graph.features)
+    nets = sender_table(graph, 12, bytes(16)).ego_nets(np.arange(graph.num_nodes), hops)
+    on_egos = network.on_egos(slot_features(features, nets), nets)
+    assert torch.allclose(on_egos, network.on_graph(features, graph), atol=1e-5)
+
+
+def test_micro_batches_change_nothing() -> None:
+    graph, network = small_graph(np.random.default_rng(2)), network_of("gcn", 1)
+    query, private = steps_of(graph, network, 1, fan_in=4)
+    everyone, sums = np.arange(query.num_examples), []
+    for size in (100, 2):
+        private.micro_batch = size
+        sums.append(query.answer(private, batch=everyone, network=network))
+    assert np.allclose(*sums, atol=1e-6)
+    assert np.linalg.norm(sums[0]) > 0
+    assert not query.answer(private, batch=everyone[:0], network=network).any()

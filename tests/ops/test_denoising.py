@@ -1,0 +1,45 @@
+"""Denoising over public edges: lazily and densely alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
+from tests.methods.lpgnn.graphs import graph
+
+GRAPH = graph()
+
+
+def test_lazy_and_dense_denoising_multiply_alike() -> None:
+    operators = kprop_operators(GRAPH, 3, "symmetric")
+    weight = torch.randn(30, 5, generator=torch.Generator().manual_seed(0))
+    dense = denoise(GRAPH.features, operators)
+    lazy = denoise(GRAPH.features, operators, lazy=True)
+    assert isinstance(dense, torch.Tensor)
+    assert isinstance(lazy, Denoised)
+    power = np.linalg.matrix_power(operators[0].csr.to_dense().numpy(), 3) @ GRAPH.features.toarray()
+    expected = power / np.linalg.norm(power, axis=1, keepdims=True)
+    assert np.allclose(dense.numpy(), expected, atol=1e-5)
+    exact, estimated = (dense @ weight).numpy(), (lazy @ weight).numpy()
+    cosine = (exact * estimated).sum(axis=1) / np.linalg.norm(exact, axis=1) / np.linalg.norm(estimated, axis=1)
+    assert np.allclose(cosine, 1, atol=1e-5)
+    assert np.allclose(np.linalg.norm(exact, axis=1), np.linalg.norm(estimated, axis=1), rtol=0.5)
+
+
+def test_directed_graphs_are_averaged_by_rows() -> None:
+    directed = GRAPH.as_directed()
+    assert np.allclose(kprop_operators(directed, 1, "symmetric")[0].csr.to_dense().sum(dim=1).max(), 1)
+
+
+def test_remembered_products_are_those_of_the_present_weights() -> None:
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    weight = torch.nn.Parameter(torch.ones(3, 2))
+    remembering = Remembering(rows)
+    first = remembering @ weight
+    assert first.requires_grad
+    with torch.no_grad():
+        assert torch.equal(remembering @ weight, rows @ weight)
+        weight.mul_(2)
+        assert torch.equal(remembering @ weight, rows @ weight)
+    assert (remembering @ weight).requires_grad
