@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 
-import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
@@ -14,11 +13,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import register_affine
-from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable, views_of
-from discreet.ops.example_gradients import clipped_sum_by_example
+from discreet.ops.clipping import ClipRule, Room, check_rows, clipped_sum, trainable, views_of
 from discreet.ops.sparse import SparseMatrix
 
 CROSS = nn.CrossEntropyLoss(reduction="none")
+SMALL = Room(terms=64, at_once=64, micro_batches=1)
+"""So few terms that hardly anything is kept back for rounding."""
 
 
 class InByOut(nn.Module):
@@ -80,7 +80,7 @@ def one_by_one(model, loss_of, count, rule):
             length = math.sqrt(sum(float(g.double().square().sum()) for g in group))
             for g in group:
                 g *= min(1.0, norm / length) if length else 1.0
-        terms.append(torch.cat([grads[p].flatten() for p in parameters]))
+        terms.append(torch.cat([grads[p].flatten() for p in parameters]).double())
     return torch.stack(terms)
 
 
@@ -102,10 +102,10 @@ def rule_named(name, model, losses_of):
     scale = median_norm(model, losses_of)
     layers = sum(any(p.requires_grad for p in m.parameters(recurse=False)) for m in model.modules())
     return {
-        "flat": ClipRule.flat(scale),
-        "tight": ClipRule.flat(scale / 100),
-        "loose": ClipRule.flat(scale * 100),
-        "layers": ClipRule.layers(scale, layers),
+        "flat": ClipRule.flat(scale, SMALL),
+        "tight": ClipRule.flat(scale / 100, SMALL),
+        "loose": ClipRule.flat(scale * 100, SMALL),
+        "layers": ClipRule.layers(scale, layers, SMALL),
     }[name]
 
 
@@ -181,7 +181,7 @@ def test_many_slots_take_the_direct_product(nets):
     def losses_of():
         return CROSS(model(x, mask), y)
 
-    rule = ClipRule.flat(median_norm(model, losses_of))
+    rule = ClipRule.flat(median_norm(model, losses_of), SMALL)
     terms = one_by_one(model, lambda i: CROSS(model(x[i : i + 1], mask[i : i + 1]), y[i : i + 1]).sum(), 9, rule)
     assert_same(clipped_sum(model, losses_of, rule), terms)
 
@@ -248,9 +248,9 @@ def test_parity_with_opacus(which, data, nets):
     else:
         model, (x, mask, y) = EgoNetwork(), nets
         inputs = (x, mask)
-    rule = ClipRule.flat(median_norm(model, lambda: CROSS(model(*inputs), y)))
+    rule = ClipRule.flat(median_norm(model, lambda: CROSS(model(*inputs), y)), SMALL)
     found = clipped_sum(model, lambda: CROSS(model(*inputs), y), rule, terms=True)
-    rows = opacus_gradients(model, lambda wrapped: CROSS(wrapped(*inputs), y))
+    rows = opacus_gradients(model, lambda wrapped: CROSS(wrapped(*inputs), y)).double()
     norms = rows.norm(dim=1)
     assert torch.allclose(found.norms, norms, rtol=2e-5)
     assert_same(found, rows * (rule.total / norms).clamp(max=1).unsqueeze(1))
@@ -268,10 +268,10 @@ def test_parity_with_opacus_ghost_norms(data):
         warnings.simplefilter("ignore")
         wrapped = GradSampleModuleFastGradientClipping(model, loss_reduction="sum", max_grad_norm=1.0)
         CROSS(wrapped(x), y).sum().backward()
-        assert torch.allclose(found.norms, wrapped.get_norm_sample(), rtol=2e-5)
+        assert torch.allclose(found.norms, wrapped.get_norm_sample().double(), rtol=2e-5)
 
 
-# -------------------------------------------------------------------- any model
+# -------------------------------------------------------------------- other models
 
 
 class Attention(nn.Module):
@@ -289,36 +289,11 @@ class Attention(nn.Module):
         return self.decode(pooled)
 
 
-@pytest.mark.parametrize("name", ["flat", "layers"])
-@pytest.mark.parametrize("micro_batch", [1, 7, 64])
-def test_fallback_matches_one_example_at_a_time(name, micro_batch, nets):
-    torch.manual_seed(0)
+def test_parameters_outside_affine_layers_are_refused(nets):
     x, mask, y = nets
     model = Attention()
-    rule = ClipRule.flat(0.8) if name == "flat" else ClipRule((0.1, 0.5, 0.3), per_layer=True)
-    found = clipped_sum_by_example(
-        model,
-        lambda forward, x, mask, y: nn.functional.cross_entropy(forward(x, mask), y),
-        (x, mask, y),
-        rule,
-        micro_batch=micro_batch,
-        terms=True,
-    )
-    terms = one_by_one(model, lambda i: CROSS(model(x[i : i + 1], mask[i : i + 1]), y[i : i + 1]).sum(), len(x), rule)
-    assert_same(found, terms)
     with pytest.raises(UnsupportedError, match="outside its affine layers"):
-        clipped_sum(model, lambda: CROSS(model(x, mask), y), rule)
-
-
-def test_fallback_agrees_with_the_fast_path(data):
-    torch.manual_seed(0)
-    x, y = data
-    model = mlp()
-    rule = ClipRule.layers(1.0, 3)
-    fast = clipped_sum(model, lambda: CROSS(model(x), y), rule)
-    slow = clipped_sum_by_example(model, lambda forward, x, y: nn.functional.cross_entropy(forward(x), y), (x, y), rule)
-    assert torch.allclose(fast.flat, slow.flat, atol=1e-5)
-    assert torch.allclose(fast.norms, slow.norms, rtol=1e-5)
+        clipped_sum(model, lambda: CROSS(model(x, mask), y), ClipRule.flat(1.0))
 
 
 # -------------------------------------------------------------------- the bound
@@ -402,9 +377,8 @@ def test_micro_batches_accumulate(data):
     model = mlp()
     rule = ClipRule.flat(0.3)
     whole = clipped_sum(model, lambda: CROSS(model(x), y), rule).flat
-    total = torch.zeros_like(whole)
-    for part in torch.arange(len(x)).split(7):
-        clipped_sum(model, lambda part=part: CROSS(model(x[part]), y[part]), rule, out=total)
+    parts = torch.arange(len(x)).split(7)
+    total = sum(clipped_sum(model, lambda part=part: CROSS(model(x[part]), y[part]), rule).flat for part in parts)
     assert torch.allclose(total, whole, atol=1e-5)
     views = views_of(total, trainable(model))
     assert [view.shape for view in views] == [p.shape for p in trainable(model)]
@@ -463,12 +437,8 @@ def test_memory_does_not_grow_with_batch_times_parameters(slots):
 def test_batch_normalisation_is_refused_with_a_way_out(data):
     x, y = data
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
-    for attempt in (
-        lambda: clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0)),
-        lambda: clipped_sum_by_example(model, None, (x, y), ClipRule.flat(1.0)),
-    ):
-        with pytest.raises(UnsupportedError, match=r"BatchNorm1d.*use LayerNorm or GroupNorm"):
-            attempt()
+    with pytest.raises(UnsupportedError, match=r"BatchNorm1d.*use LayerNorm or GroupNorm"):
+        clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0))
 
 
 @pytest.mark.parametrize("norm", [0, 0.0, -1.0, math.inf, math.nan, True, "1"])
@@ -535,9 +505,40 @@ def test_check_rows_catches_rows_in_the_wrong_order(nets):
         check_rows(model, slot_major)
 
 
-def test_numbers_are_single_precision_and_on_the_models_device(data):
+def test_numbers_are_double_precision_whatever_the_batch(data):
     x, y = data
     model = mlp()
-    found = clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0))
-    assert found.flat.dtype == torch.float32
-    assert np.isfinite(found.flat.numpy()).all()
+    for count in (0, 1, len(x)):
+        found = clipped_sum(model, lambda: CROSS(model(x[:count]), y[:count]), ClipRule.flat(1.0), terms=True)  # noqa: B023
+        assert (found.flat.dtype, found.terms.dtype) == (torch.float64, torch.float64)
+        assert torch.isfinite(found.flat).all()
+
+
+def test_double_precision_models_are_refused():
+    """Squares of doubles vanish: a row of 1e-200 under a gradient of 1e250 would seem to have no norm."""
+    layer = nn.Linear(2, 2, bias=False).double()
+    x = torch.full((1, 2), 1e-200, dtype=torch.float64)
+    with pytest.raises(UnsupportedError, match="in a shorter one"):
+        clipped_sum(layer, lambda: (layer(x) * 1e250).sum(1), ClipRule.flat(1.0))
+
+
+# -------------------------------------------------------------------- room
+
+
+def test_more_examples_than_planned_are_refused(data):
+    x, y = data
+    model = mlp()
+    with pytest.raises(UnsupportedError, match="40 examples at once are more than the 39"):
+        clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0, Room(at_once=39)))
+
+
+def test_room_decides_what_terms_are_clipped_to():
+    room = Room(terms=1000, at_once=100, micro_batches=10)
+    error = room.error(500, 57)
+    assert 0 < error < 1e-6
+    assert ClipRule.flat(2.0, room).within(500, 57)[0] == pytest.approx(2 * (1 - 2 * error), rel=1e-14)
+    assert ClipRule.flat(2.0, room).within(500, 57)[0] < 2 * (1 - 2 * error)
+    assert Room(terms=2000, at_once=100, micro_batches=10).error(500, 57) == 2 * error
+    assert room.error(500, 1) < error / 1000  # nothing cancels
+    with pytest.raises(UnsupportedError, match="cannot be proved to keep to a clip norm within 1%"):
+        ClipRule.flat(1.0, Room(terms=10**9)).within(500, 57)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from discreet.errors import ParameterError
 from discreet.graph.graph import Graph
-from discreet.ops.egonets import sender_table
+from discreet.ops.egonets import sender_table, slot_features, with_nobody
 from discreet.ops.keyed_hash import hash_pairs
+from discreet.ops.sparse import feature_tensor
 
 KEY = bytes(range(16))
 
@@ -37,7 +39,7 @@ def test_slots_hold_the_senders_of_senders():
         for j in range(1, 1 + fan_in):
             block = slice(1 + j * fan_in, 1 + (j + 1) * fan_in)
             assert index[block][mask[block]].tolist() == (senders[index[j]] if mask[j] else [])
-    assert not nets.index[~nets.mask].any()
+    assert (nets.index[~nets.mask] == graph.num_nodes).all()
 
 
 def test_a_crowded_receiver_keeps_the_smallest_hashes():
@@ -59,3 +61,18 @@ def test_bad_input():
 def test_a_graph_without_edges():
     nets = sender_table(make([], 3), 2, KEY).ego_nets([0, 2], 2)
     assert nets.mask.sum() == 2
+    assert (nets.index[:, 1:] == 3).all()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_empty_slots_read_nobodys_record(sparse):
+    graph = make([(1, 0), (2, 1)], 3)
+    nets = sender_table(graph, 2, KEY).ego_nets(np.arange(3), 2)
+    records = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    given = with_nobody(sp.csr_array(records) if sparse else records)
+    assert given.shape == (4, 2)
+    assert given.dtype == np.float32
+    rows = slot_features(feature_tensor(given, "cpu"), nets)
+    found = (rows.csr.to_dense() if sparse else rows).numpy().reshape(3, nets.slots, 2)
+    assert not found[~nets.mask].any()
+    assert (found[nets.mask] == records[nets.index[nets.mask]]).all()

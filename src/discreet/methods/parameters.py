@@ -11,13 +11,33 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from discreet.errors import ParameterError
+from discreet.privacy import limits
+from discreet.privacy.limits import Limit
+
+
+def _between(limit: Limit) -> Any:
+    return Field(ge=limit.low, le=limit.high, allow_inf_nan=False)
+
+
+Norm = Annotated[float, _between(limits.NORM)]
+RowNorm = Annotated[float, _between(limits.ROW_NORM)]
+ScoreClip = Annotated[float, _between(limits.SCORE_CLIP)]
+Restart = Annotated[float, _between(limits.RESTART)]
+Rate = Annotated[float, _between(limits.RATE)]
+Share = Annotated[float, _between(limits.SHARE)]
+Multiplier = Annotated[float, _between(limits.MULTIPLIER)]
+Weight = Annotated[float, _between(limits.WEIGHT)]
+Ridge = Annotated[float, _between(limits.RIDGE)]
+Decay = Annotated[float, _between(limits.DECAY)]
+Probability = Annotated[float, _between(limits.PROBABILITY)]
+Fraction = Annotated[float, _between(limits.FRACTION)]
 
 # Objects of our own, checked by their own constructors, and never set from text.
 OBJECTS = ("privacy", "compute")

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from discreet.errors import PrivacyError
 from discreet.methods.base import NodeClassifier
+from discreet.methods.parameters import Decay, Multiplier, Norm, Rate
 from discreet.privacy.calibration import steps_for
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import Clipping, GradientSteps, Sampling, StepRule
@@ -42,8 +43,8 @@ class TrainedClassifier(NodeClassifier):
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.8
-    learning_rate: Annotated[float, Field(gt=0)] = 0.01
-    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    learning_rate: Rate = 0.01
+    weight_decay: Decay = 5e-4
     epochs: Annotated[int, Field(ge=0)] = 30
     batch_size: Annotated[int, Field(ge=1)] | None = 256
 
@@ -89,15 +90,15 @@ class PrivatelyTrained(NodeClassifier):
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "relu"
     steps: Annotated[int, Field(ge=1)] = 200
-    learning_rate: Annotated[float, Field(gt=0)] = 0.01
+    learning_rate: Rate = 0.01
     batch_size: Annotated[int, Field(ge=1)] | None = None
     sampling: Sampling = "poisson"
-    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    clip_norm: Norm = 0.1
     clipping: Clipping = "flat"
     optimizer: Optimizer = "adam"
     schedule: Schedule = "cosine"
     averaged: Annotated[float, Field(ge=0, le=1)] = 0.5
-    noise_multiplier: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    noise_multiplier: Multiplier | None = None
 
     def _rule(self) -> StepRule:
         return StepRule(self.clip_norm, self.batch_size, self.sampling, self.clipping)

@@ -69,7 +69,9 @@ def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, l
     """
     refuse_batch_statistics(model)
     if not is_affine_only(model):
-        raise UnsupportedError("the model has parameters outside its affine layers: use example_gradients instead")
+        raise UnsupportedError(
+            "the model has parameters outside its affine layers, whose gradients cannot be clipped by example"
+        )
     calls = {
         module: AffineCalls(module)
         for module in model.modules()

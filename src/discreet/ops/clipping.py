@@ -4,27 +4,118 @@ For a layer y = xW + b, let example i own the rows a_ij of x and g_ij of ∂loss
 each node of an ego-net in a layer shared over it). Its gradient is Σ_j a_ij g_ijᵀ, with squared norm
 Σ_jl (a_ij·a_il)(g_ij·g_il): two small Gram matrices. The clipped sum over examples is aᵀ(c ⊙ g), the product
 that plain training computes anyway. Memory does not grow with batch × parameters.
+
+**What the machine computes.** Rows a and g are single-precision numbers; by *term* is meant c_i times the exact
+gradient that they stand for. All arithmetic on them here is in double precision: u = 2⁻⁵³, γ_n = nu/(1 − nu). Neither
+products of four singles nor C over the longest gradient leave the range of normal doubles (``privacy.limits.NORM``).
+
+*Norms.* Write P_i = Σ_j ‖a_ij‖‖g_ij‖ (for a bias Σ_j ‖g_ij‖; over parameters √ΣP²). A product of two singles is exact
+in double, so an inner product of width w errs by at most γ_w times the product of the two norms, whatever the order of
+summation. Sums over two axes are taken one axis at a time. So what is computed for the squared norm errs by at most
+Γ·P_i², Γ = γ of (both widths + 2·slots + a few): by Gram matrices (width, product, two sums over slots), or through
+G = Σ_j a_j g_jᵀ itself (‖Ĝ − G‖ ≤ γ_slots·P, so 2γ_slots·P² in the square, then two sums over the widths). 4Γ·P_i² is
+added: once for this, the rest for the rounding of P_i and for sums over layers (of which there may be as many as the
+layers are wide). No norm is underestimated, however the slots cancel.
+
+*Clipping.* The factor c_i brings both the norm to C′ and P_i to K·C′, K = :data:`CANCELLATION`: an example whose slots
+cancel more than K-fold is clipped harder than its norm asks, because its rounding errors are what is left of it. With
+one slot nothing cancels: P_i is the norm, and K is 1.
+
+*Factors.* c_i is a function of its own example up to rounding: the squared length that it divides by is at least
+P_i²/K² and errs by at most ΓP_i² and a few roundings of its own, so c_i has a relative error of at most ΓK² (half of it
+would do).
+
+*Sums.* A product of N rows errs in each entry by at most γ_N Σ_k |a_k||g_k|, hence in norm by at most
+γ_N Σ_i c_i P_i ≤ γ_N·n·K·C′ over n terms (over several parameters by Minkowski's inequality); M micro-batches that are
+added one after the other make that γ_{N+M}. With the errors of factors this is E = n(γ_{N+M}·K + ΓK²)C′: a computed sum
+is within E of the sum of exact terms, in whatever order, batch and portions it was made.
+
+*Steps.* Let s be what is computed for a batch without the changed examples: the same bits on both graphs. With i ≥ 1
+of them the sum is within i·C′ + 2E of s, and C′ = C − 2E (:meth:`ClipRule.within`) makes that no more than i·C, which
+is what the proofs of ``privacy.events`` ask; between both graphs it moves by at most 2i·C′ + 2E. An example that is
+null adds exactly zero, but its place in the batch may move the rounding: where a proof needs s itself (Poisson batches
+under null), the caller has to leave such examples out of the batch.
+
+*What this rests on.* The rows of an example must be the same bits on both graphs. In a batch of the same size, at the
+same place, they are, whatever the other examples hold (tested on processors; kernels for sparse products on GPUs may
+share a row's work by what other rows hold). In another batch they may differ by single-precision rounding, which E does
+not cover. It plays no part where the batch is taken as known (all examples, fixed size). Under Poisson sampling proofs
+compare batches with and without the unit's examples: there the other terms together moved by up to 1e-6 C on ordinary
+data. Placed at ties between logits of 1e9, for weights that were known beforehand, 256 of them moved by 4.5 C.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from discreet.arrays import IntArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import AffineCalls, pull_back, record
 from discreet.ops.sparse import SparseMatrix
 
-_ROUNDING = 2.0**-22
-"""What single precision may hide of a squared norm whose parts cancel, relative to the parts: added to it."""
-
+UNIT = 2.0**-53
+"""The rounding unit of double precision."""
+CANCELLATION = 64.0
+"""K: how many times longer the parts of an example's gradient may be than their sum before it is clipped for that."""
+LARGEST_ERROR = 0.01
+"""The most of a clip norm that rounding may take; beyond it sums of so many terms are refused."""
+_FEW = 16
+"""Roundings beside those of sums: square roots, products, quotients."""
 _BLOCK = 1 << 22
+
+
+def gamma(roundings: int) -> float:
+    """γ_n = nu/(1 − nu): n roundings in a row, relative to the sum of absolute values (Higham 2002, lemma 3.1)."""
+    return roundings * UNIT / (1 - roundings * UNIT)
+
+
+def norm_roundings(width: int, slots: int) -> int:
+    """How many roundings in a row a squared norm takes: Γ is γ of it. Sums over two axes are taken one by one."""
+    return width + 2 * slots + _FEW
+
+
+@dataclass(frozen=True)
+class Room:
+    """How large sums may be, from public figures alone: what the error E of a step follows from.
+
+    ``terms`` is the number of examples in a step, ``at_once`` in a micro-batch, and ``micro_batches`` how many of these
+    make a step: each at most. None of them may depend on which batch was drawn, or clipping would.
+    """
+
+    terms: int = 1 << 12
+    at_once: int = 1 << 12
+    micro_batches: int = 1 << 8
+
+    def error(self, width: int, slots: int) -> float:
+        """E over C′, see the module; ``width`` is that of the widest layer, ``slots`` are rows per example."""
+        longer = CANCELLATION if slots > 1 else 1.0
+        of_sums = gamma(self.at_once * slots + self.micro_batches + _FEW) * longer
+        of_factors = gamma(norm_roundings(width, slots)) * longer**2
+        return self.terms * (of_sums + of_factors)
+
+
+DEFAULT_ROOM = Room()
+
+
+class Sizes(NamedTuple):
+    """Of each example, in one layer or in all: an upper bound on its squared norm, and the square of P."""
+
+    square: Tensor
+    parts: Tensor
+
+    def factor(self, bound: float) -> Tensor:
+        """What brings the norm to ``bound`` and P to K·bound; 0 where an example is not finite."""
+        length = torch.maximum(self.square, self.parts / CANCELLATION**2).sqrt()
+        factor = bound / length.clamp_min(bound)
+        return torch.where(torch.isfinite(length), factor, torch.zeros_like(factor))
 
 
 @dataclass(frozen=True)
@@ -38,6 +129,7 @@ class ClipRule:
 
     norms: tuple[float, ...]
     per_layer: bool = False
+    room: Room = DEFAULT_ROOM
 
     def __post_init__(self) -> None:
         """Norms must be positive and finite."""
@@ -48,46 +140,50 @@ class ClipRule:
             raise ParameterError(f"flat clipping takes one norm, not {len(self.norms)}")
 
     @classmethod
-    def flat(cls, norm: float) -> ClipRule:
+    def flat(cls, norm: float, room: Room = DEFAULT_ROOM) -> ClipRule:
         """One norm for the whole gradient."""
-        return cls((norm,))
+        return cls((norm,), room=room)
 
     @classmethod
-    def layers(cls, norm: float, count: int) -> ClipRule:
+    def layers(cls, norm: float, count: int, room: Room = DEFAULT_ROOM) -> ClipRule:
         """``count`` layers at norm/√count each, so that ``total`` is ``norm``."""
         if count < 1:
             raise ParameterError(f"the number of layers must be at least 1, not {count}")
-        return cls((norm / math.sqrt(count),) * count, per_layer=True)
+        return cls((norm / math.sqrt(count),) * count, per_layer=True, room=room)
 
     @property
     def total(self) -> float:
         """The bound on a clipped gradient's norm over all parameters."""
         return math.sqrt(sum(norm**2 for norm in self.norms))
 
-    def factors(self, squares: Sequence[Tensor]) -> list[Tensor]:
-        """What to multiply each example's part of each layer by, given squared norms by layer.
+    def within(self, width: int, slots: int) -> list[float]:
+        """C′ = C − 2E for each norm: what terms are clipped to so that computed sums keep to C."""
+        error = self.room.error(width, slots)
+        if error > LARGEST_ERROR:
+            raise UnsupportedError(
+                f"sums over {self.room.terms} examples of {slots} rows cannot be proved to keep to a clip norm within "
+                f"{LARGEST_ERROR:.0%} in double precision: use fewer training nodes, or a smaller fan_in"
+            )
+        return [norm * (1 - 2 * error) * (1 - gamma(_FEW)) for norm in self.norms]
 
-        An example whose norm is not finite gets factor 0.
-        """
-        if self.per_layer and len(squares) != len(self.norms):
-            raise ParameterError(f"there are {len(self.norms)} clip norms for {len(squares)} layers")
+    def factors(self, sizes: Sequence[Sizes], width: int, slots: int) -> list[Tensor]:
+        """What to multiply each example's part of each layer by. An example that is not finite gets factor 0."""
+        bounds = self.within(width, slots)
+        if self.per_layer and len(sizes) != len(bounds):
+            raise ParameterError(f"there are {len(bounds)} clip norms for {len(sizes)} layers")
         if not self.per_layer:
-            return [_factor(torch.stack(list(squares)).sum(0), self.norms[0])] * len(squares)
-        return [_factor(square, norm) for square, norm in zip(squares, self.norms, strict=True)]
-
-
-def _factor(square: Tensor, norm: float) -> Tensor:
-    bound = norm * (1 - 1e-6)  # the product that follows rounds too
-    factor = bound / square.sqrt().clamp_min(bound)
-    return torch.where(torch.isfinite(square), factor, torch.zeros_like(factor))
+            whole = Sizes(*(torch.stack(parts).sum(0) for parts in zip(*sizes, strict=True)))
+            return [whole.factor(bounds[0])] * len(sizes)
+        return [size.factor(bound) for size, bound in zip(sizes, bounds, strict=True)]
 
 
 @dataclass(frozen=True)
 class ClippedSum:
     """Σ_i clip(∇loss_i), without noise: private until the curator has added it.
 
-    ``flat`` holds it in the order of the trainable parameters. ``norms`` are the gradients' norms before clipping
-    (whole, not by layer) and ``terms``, if asked for, the clipped gradients one by one: both for audits alone.
+    ``flat`` holds it, in double precision, in the order of the trainable parameters. ``norms`` bound the gradients'
+    norms before clipping (whole, not by layer) and ``terms``, if asked for, are the clipped gradients one by one: both
+    for audits alone.
     """
 
     flat: Tensor
@@ -107,38 +203,37 @@ def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
 
 
 def clipped_sum(
-    model: nn.Module,
-    losses_of: Callable[[], Tensor],
-    rule: ClipRule,
-    *,
-    out: Tensor | None = None,
-    terms: bool = False,
+    model: nn.Module, losses_of: Callable[[], Tensor], rule: ClipRule, *, terms: bool = False
 ) -> ClippedSum:
     """The sum of clipped per-example gradients of a model whose parameters all lie in affine layers.
 
-    ``losses_of()`` runs the model and returns one loss an example; an example that should not count has loss 0.
+    ``losses_of()`` runs the model and returns one loss per example; an example that should not count has loss 0.
     Rows of any layer must be grouped by example: (examples, width), (examples, slots, width), or flattened in
-    that order. ``out`` accumulates over micro-batches. See :func:`check_rows` for a test of that layout.
+    that order. See :func:`check_rows` for a test of that layout.
 
-    Guarantee: changing one example changes the result by one term, and every term has norm at most
-    ``rule.total``, whatever the example holds: squared norms get a margin for single-precision cancellation, and
-    an example whose gradient overflows counts as zero. An empty batch gives zero.
+    Guarantee: changing one example changes one term, and every term has norm at most C′ of ``rule``, whatever the
+    example holds; the computed sum is within E of the sum of terms (see the module). An example whose gradient
+    overflows counts as zero. An empty batch gives zero. More examples than ``rule.room`` admits are refused.
     Reference: Goodfellow (2015) for dense layers; Li et al. (2022), "ghost norms", for shared ones.
     """
     parameters = trainable(model)
     losses, calls = record(model, losses_of)
     pull_back(losses, calls)
     losses = losses.detach()
-    flat = torch.zeros(sum(p.numel() for p in parameters), device=losses.device) if out is None else out
+    flat = torch.zeros(sum(p.numel() for p in parameters), device=losses.device, dtype=torch.float64)
     layers = [_LayerRows.of(call, len(losses)) for call in calls if call.outputs]
-    squares = [layer.squares() for layer in layers]
     if not layers:
         return ClippedSum(flat, torch.zeros_like(losses), _no_terms(losses, flat) if terms else None)
-    factors = rule.factors(squares)
+    if len(losses) > rule.room.at_once:
+        raise UnsupportedError(
+            f"{len(losses)} examples at once are more than the {rule.room.at_once} that were planned"
+        )
+    sizes = [layer.sizes() for layer in layers]
+    factors = rule.factors(sizes, max(layer.width for layer in layers), max(layer.slots for layer in layers))
     views = {id(p): view for p, view in zip(parameters, views_of(flat, parameters), strict=True)}
     for layer, factor in zip(layers, factors, strict=True):
         layer.add_clipped(factor, views)
-    norms = torch.stack(squares).sum(0).sqrt()
+    norms = torch.stack([size.square for size in sizes]).sum(0).sqrt()
     return ClippedSum(flat, norms, _terms(parameters, layers, factors) if terms else None)
 
 
@@ -177,6 +272,7 @@ class _LayerRows:
 
     @classmethod
     def of(cls, call: AffineCalls, examples: int) -> _LayerRows:
+        _check_single([*call.inputs, *call.gradients])
         gradients = [_by_example(g, examples) for g in call.gradients]
         if len(call.inputs) == 1 and isinstance(call.inputs[0], SparseMatrix):
             rows = gradients[0]
@@ -191,49 +287,84 @@ class _LayerRows:
     def layer(self) -> nn.Module:
         return self.call.layer
 
-    def squares(self) -> Tensor:
-        """Squared norm of each example's gradient in this layer, never below the truth."""
+    @property
+    def width(self) -> int:
+        """Inputs and outputs together."""
+        return int(self.inputs.shape[1] + self.gradients.shape[1])
+
+    def sizes(self) -> Sizes:
+        """Upper bounds on squared norms, and squares of P, of each example in this layer."""
         weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
         if self.slots == 1:
-            per_input = _row_squares(self.inputs) if weight else 0.0
-            return (per_input + float(bias)) * _row_squares(self.gradients)
-        total = torch.zeros(len(self.gradients) // self.slots, device=self.gradients.device)
-        blocks = _blocks(self.gradients, self.slots)
-        if bias:
-            total = total + _row_squares(blocks.sum(1)) + _ROUNDING * _row_norms(blocks).sum(1).square()
-        return total + self._shared_weight_squares(blocks) if weight else total
+            return self._one_slot(weight, bias)
+        found = [self._shared(first, last, weight, bias) for first, last in self._portions()]
+        return Sizes(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
-    def _shared_weight_squares(self, blocks: Tensor) -> Tensor:
+    def _one_slot(self, weight: bool, bias: bool) -> Sizes:
+        """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
+        per_input = _row_squares(self.inputs) if weight else 0.0
+        square = (per_input + float(bias)) * _row_squares(self.gradients)
+        square = square * (1 + 2 * gamma(self.width + _FEW))
+        return Sizes(square, square)
+
+    def _portions(self) -> Iterator[tuple[int, int]]:
+        """Examples from … to, a few at a time: double precision takes twice the memory."""
+        examples = len(self.gradients) // self.slots
+        width = self.gradients.shape[1] + (0 if isinstance(self.inputs, SparseMatrix) else self.inputs.shape[1])
+        step = max(1, _BLOCK // max(1, self.slots * width))
+        return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
+
+    def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
+        """The sizes of some examples whose rows share the layer."""
+        rows = slice(first * self.slots, last * self.slots)
+        blocks = self.gradients[rows].double().reshape(last - first, self.slots, -1)
+        lengths = _lengths(blocks)
+        square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
+        if bias:
+            alone = lengths.sum(1).square()
+            square = square + blocks.sum(1).square().sum(1) + self._spare() * alone
+            parts = parts + alone
+        if weight:
+            found = self._shared_weight(rows, blocks, lengths)
+            square, parts = square + found.square, parts + found.parts
+        return Sizes(square * (1 + gamma(_FEW)), parts * (1 + gamma(_FEW)))
+
+    def _spare(self) -> float:
+        """What of P² is added to a squared norm: once Γ for its own error, the rest for that of P and of later sums."""
+        return 4 * gamma(norm_roundings(self.width, self.slots))
+
+    def _shared_weight(self, rows: slice, blocks: Tensor, lengths: Tensor) -> Sizes:
         if isinstance(self.inputs, SparseMatrix):
-            return _sparse_squares(self.inputs, blocks)
-        rows = _blocks(self.inputs, self.slots)
-        parts = (_row_norms(rows) * _row_norms(blocks)).sum(1)
-        width_in, width_out = rows.shape[2], blocks.shape[2]
-        if self.slots * (width_in + width_out) <= 2 * width_in * width_out:
-            square = ((rows @ rows.mT) * (blocks @ blocks.mT)).sum((1, 2))
+            square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
         else:
-            square = _direct_squares(rows, blocks)
-        bound: Tensor = square.clamp_min(0) + _ROUNDING * parts.square()
-        return bound
+            given = self.inputs[rows].double().reshape(*blocks.shape[:2], -1)
+            square, others = _dense_squares(given, blocks), _lengths(given)
+        parts = (others * lengths).sum(1).square()
+        return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
 
     def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
         """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
         inputs, gradients = self._finite(factor)
-        scaled = gradients * self._by_row(factor)
-        if _trains(self.layer, "weight"):
-            view = views[id(self.layer.weight)]
-            if isinstance(inputs, SparseMatrix):
-                product = inputs.transposed @ scaled
-                view += product if self.call.in_by_out else product.T
-            elif self.call.in_by_out:
-                view.addmm_(inputs.T, scaled)
-            else:
-                view.addmm_(scaled.T, inputs)
-        if _trains(self.layer, "bias"):
-            views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
+        by_row = self._by_row(factor)
+        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
+        if weight and isinstance(inputs, SparseMatrix):
+            product = inputs.double_transposed @ (gradients * by_row)
+            views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
+        for start in range(0, len(gradients), self._rows_at_once()):
+            part = slice(start, start + self._rows_at_once())
+            scaled = gradients[part] * by_row[part]
+            if weight and isinstance(inputs, Tensor):
+                given = inputs[part].double()
+                left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
+                views[id(self.layer.weight)].addmm_(left.T, right)
+            if bias:
+                views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
+
+    def _rows_at_once(self) -> int:
+        return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
 
     def _by_row(self, factor: Tensor) -> Tensor:
-        """One factor an example as a column, one a row."""
+        """One factor per example as a column, one per row."""
         return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
 
     def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix, Tensor]:
@@ -243,14 +374,14 @@ class _LayerRows:
         rows = self._by_row(factor) == 0
         gradients = self.gradients.masked_fill(rows, 0.0)
         if isinstance(self.inputs, SparseMatrix):
-            return self.inputs, gradients
+            return self.inputs.without_rows(rows.squeeze(1).cpu().numpy()), gradients
         return self.inputs.masked_fill(rows, 0.0), gradients
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
         inputs, gradients = self._finite(factor)
         dense = inputs.csr.to_dense() if isinstance(inputs, SparseMatrix) else inputs
-        rows, blocks = (_blocks(part, self.slots) for part in (dense, gradients))
+        rows, blocks = (_blocks(part.double(), self.slots) for part in (dense, gradients))
         left, right = (rows, blocks) if self.call.in_by_out else (blocks, rows)
         found = {}
         if _trains(self.layer, "weight"):
@@ -265,9 +396,15 @@ def _trains(layer: nn.Module, name: str) -> bool:
     return isinstance(parameter, nn.Parameter) and parameter.requires_grad
 
 
+def _check_single(rows: Sequence[Tensor | SparseMatrix]) -> None:
+    """Refuse doubles: their squares can vanish or overflow in double precision, and with them a norm."""
+    if any(part.dtype not in (torch.float32, torch.float16, torch.bfloat16) for part in rows):
+        raise UnsupportedError("gradients are clipped in double precision, so the model must run in a shorter one")
+
+
 def _by_example(rows: Tensor, examples: int) -> Tensor:
     """(examples, slots, width), whatever shape the layer saw."""
-    count = rows.numel() // rows.shape[-1]
+    count = math.prod(rows.shape[:-1])
     if examples == 0 or count % examples:
         if count == 0:
             return rows.reshape(0, 1, rows.shape[-1])
@@ -283,47 +420,40 @@ def _largest(values: Tensor) -> float:
     return float(values.abs().max()) if values.numel() else 0.0
 
 
-def _row_norms(rows: Tensor) -> Tensor:
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+def _lengths(rows: Tensor) -> Tensor:
+    """Norms along the last axis, in double precision; no square of a single vanishes or overflows there."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
     return norms
 
 
 def _row_squares(rows: Tensor | SparseMatrix) -> Tensor:
-    return rows.row_squares if isinstance(rows, SparseMatrix) else _row_norms(rows).square()
+    return rows.row_squares if isinstance(rows, SparseMatrix) else _lengths(rows).square()
 
 
-def _direct_squares(rows: Tensor, blocks: Tensor) -> Tensor:
-    """‖Σ_j a_j g_jᵀ‖² through the product itself, a few examples at a time: cheaper for many slots."""
-    step = max(1, _BLOCK // (rows.shape[2] * blocks.shape[2]))
-    parts = [_row_squares((rows[i : i + step].mT @ blocks[i : i + step]).flatten(1)) for i in range(0, len(rows), step)]
+def _dense_squares(rows: Tensor, blocks: Tensor) -> Tensor:
+    """‖Σ_j a_j g_jᵀ‖² of each example: by Gram matrices, or through the product itself where slots are many."""
+    slots, width_in, width_out = rows.shape[1], rows.shape[2], blocks.shape[2]
+    if slots * (width_in + width_out) <= 2 * width_in * width_out:
+        return ((rows @ rows.mT) * (blocks @ blocks.mT)).sum(2).sum(1)
+    step = max(1, _BLOCK // max(1, width_in * width_out))
+    parts = [(rows[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(rows), step)]
     return torch.cat(parts) if parts else rows.new_zeros(0)
 
 
-def _sparse_squares(matrix: SparseMatrix, blocks: Tensor) -> Tensor:
-    """The same for sparse rows: sums over the (example, feature) pairs that occur, a few examples at a time."""
+def _sparse_squares(part: sp.csr_array, blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for sparse rows, by sums over the (example, feature) pairs that occur; and the norms of the rows."""
     examples, slots, width = blocks.shape
-    found = blocks.new_zeros(examples)
-    per_example = max(1, matrix.nnz // max(1, examples))
-    step = max(1, _BLOCK // (per_example * width))
-    for first in range(0, examples, step):
-        last = min(first + step, examples)
-        part = matrix.scipy_rows(first * slots, last * slots)
-        dense = blocks[first:last].reshape(-1, width)
-        found[first:last] = _sparse_block(part, dense, last - first, slots)
-    return found
-
-
-def _sparse_block(part: sp.csr_array, dense: Tensor, examples: int, slots: int) -> Tensor:
     row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
     pair = (row // slots) * np.int64(part.shape[1]) + part.indices
     distinct, place = np.unique(pair, return_inverse=True)
-    gather = sp.csr_array((part.data, (place, row)), shape=(len(distinct), part.shape[0]))
-    sums = SparseMatrix(gather, dense.device).csr @ dense
+    values = part.data.astype(np.float64)
+    gather = sp.csr_array((values, (place, row)), shape=(len(distinct), part.shape[0]))
+    sums = SparseMatrix(gather, blocks.device).csr @ blocks.reshape(-1, width)
     square = sums.new_zeros(examples)
-    square.index_add_(0, torch.from_numpy(distinct // part.shape[1]).to(dense.device), _row_squares(sums))
-    norms = torch.from_numpy(np.sqrt(part.multiply(part).sum(axis=1)).astype(np.float32)).to(dense.device)
-    parts = (norms * _row_norms(dense)).view(examples, slots).sum(1)
-    return square + _ROUNDING * parts.square()
+    owner: IntArray = distinct // part.shape[1]
+    square.index_add_(0, torch.from_numpy(owner).to(blocks.device), sums.square().sum(1))
+    norms = np.sqrt(np.bincount(row, weights=values**2, minlength=part.shape[0]))
+    return square, torch.from_numpy(norms).to(blocks.device).view(examples, slots)
 
 
 # -------------------------------------------------------------------- terms, for audits
@@ -338,5 +468,5 @@ def _terms(parameters: Sequence[nn.Parameter], layers: Sequence[_LayerRows], fac
     for layer, factor in zip(layers, factors, strict=True):
         found |= layer.terms(factor)
     examples = len(factors[0])
-    columns = [found.get(id(p), p.new_zeros(examples, p.numel())) for p in parameters]
+    columns = [found.get(id(p), factors[0].new_zeros(examples, p.numel())) for p in parameters]
     return torch.cat(columns, dim=1)

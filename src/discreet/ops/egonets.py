@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from discreet.arrays import BoolArray, IntArray
 from discreet.errors import ParameterError
+from discreet.graph.clean import Features
 from discreet.graph.graph import Graph
 from discreet.ops.degrees import rank_by_hash
 from discreet.ops.sparse import SparseMatrix, select_rows
@@ -24,8 +26,9 @@ from discreet.ops.sparse import SparseMatrix, select_rows
 class EgoNets:
     """One row per example; slot 0 is the centre, then its senders, then the senders of each of those in turn.
 
-    ``index`` holds node ids (0 where nothing is) and ``mask`` says where something is. With K senders per node,
-    the slots of hop 1 are 1 … K and the senders of slot j are 1 + jK … (j + 1)K.
+    ``index`` holds node ids and ``mask`` says where something is; where nothing is the index is the number of nodes,
+    which is nobody's id, so that no record stands in a slot that is not its own (see :func:`with_nobody`). With K
+    senders per node, the slots of hop 1 are 1 … K and the senders of slot j are 1 + jK … (j + 1)K.
     """
 
     index: IntArray
@@ -45,7 +48,7 @@ class EgoNets:
 
 @dataclass(frozen=True)
 class SenderTable:
-    """For every node its senders in at most ``fan_in`` slots, padded.
+    """For every node its senders in at most ``fan_in`` slots, padded; the last row is nobody's, and empty.
 
     Guarantee. Let G and G′ be two *bounded* graphs (see :func:`degrees.bound_degrees`) of neighbours, under one
     key. The ego-net of a node is the same in both, slot by slot, unless the unit's node reaches it along at
@@ -71,11 +74,10 @@ class SenderTable:
         centre = np.asarray(centres, dtype=np.int64).reshape(-1, 1)
         index, mask = [centre], [np.ones(centre.shape, dtype=np.bool_)]
         for _ in range(hops):
-            last, present = index[-1], mask[-1]
+            last = index[-1]
             index.append(self.index[last].reshape(len(centre), -1))
-            mask.append((self.mask[last] & present[..., None]).reshape(len(centre), -1))
-        ids, here = np.concatenate(index, axis=1), np.concatenate(mask, axis=1)
-        return EgoNets(np.where(here, ids, 0), here, self.fan_in, hops)
+            mask.append(self.mask[last].reshape(len(centre), -1))
+        return EgoNets(np.concatenate(index, axis=1), np.concatenate(mask, axis=1), self.fan_in, hops)
 
 
 def sender_table(graph: Graph, fan_in: int, key: bytes) -> SenderTable:
@@ -96,18 +98,31 @@ def sender_table(graph: Graph, fan_in: int, key: bytes) -> SenderTable:
 
 
 def _padded(sender: IntArray, receiver: IntArray, num_nodes: int, fan_in: int) -> SenderTable:
-    """Entries sorted by (receiver, sender) laid out in rows of ``fan_in`` slots."""
+    """Entries sorted by (receiver, sender) laid out in rows of ``fan_in`` slots; nobody sends to nobody."""
     counts = np.bincount(receiver, minlength=num_nodes)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     slot = np.arange(len(sender)) - np.repeat(starts, counts)
-    index = np.zeros((num_nodes, fan_in), dtype=np.int64)
-    mask = np.zeros((num_nodes, fan_in), dtype=np.bool_)
+    index = np.full((num_nodes + 1, fan_in), num_nodes, dtype=np.int64)
+    mask = np.zeros((num_nodes + 1, fan_in), dtype=np.bool_)
     index[receiver, slot] = sender
     mask[receiver, slot] = True
     return SenderTable(index, mask)
 
 
+def with_nobody(features: Features) -> Features:
+    """The features with one more row, of zeros: what the slots that are empty read."""
+    if isinstance(features, np.ndarray):
+        return np.concatenate([features, np.zeros_like(features, shape=(1, features.shape[1]))])
+    indptr = np.append(features.indptr, features.indptr[-1:])
+    shape = (features.shape[0] + 1, features.shape[1])
+    return sp.csr_array((features.data, features.indices, indptr), shape=shape)
+
+
 def slot_features(features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor | SparseMatrix:
-    """The feature rows of all slots, example by example. (A slot that is empty holds some row that nothing reads.)"""
+    """The feature rows of all slots, example by example, out of features :func:`with_nobody`.
+
+    Guarantee: no row of an example depends on a record that does not stand in its ego-net, whatever the others hold.
+    (Another's record in an empty slot would: zero times what overflows is not zero.)
+    """
     index = torch.from_numpy(np.ascontiguousarray(nets.index).reshape(-1))
     return select_rows(features, index if isinstance(features, SparseMatrix) else index.to(features.device))

@@ -12,19 +12,15 @@ import scipy.sparse as sp
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.parts import Topology
+from discreet.privacy.limits import RESTART
 
 Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf
 
 
 def check_restart(alpha: float) -> None:
-    """Refuse a restart probability at which the sensitivity formula has no meaning."""
-    number = isinstance(alpha, int | float) and not isinstance(alpha, bool)
-    if not number or not 0 < alpha < 1:
-        raise ParameterError(
-            f"alpha must lie strictly between 0 and 1, not {alpha!r}: at 0 the sensitivity has no bound for "
-            "infinitely many steps, at 1 nothing is propagated (use the method mlp)"
-        )
+    """Refuse a restart probability at which the sensitivity formula has no meaning, or rounding would decide."""
+    RESTART.check("alpha", alpha)
 
 
 def check_steps(steps: Sequence[float]) -> tuple[float, ...]:

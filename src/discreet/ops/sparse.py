@@ -16,7 +16,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from discreet.arrays import Array, IntArray
+from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import Topology
 
@@ -49,8 +49,8 @@ class SparseMatrix:
     """
 
     def __init__(self, matrix: sp.csr_array, device: str | torch.device = "cpu") -> None:
-        """Share the arrays of ``matrix`` where the device allows it."""
-        self._scipy = matrix
+        """Share the arrays of ``matrix`` where the device allows it; entries that stand twice are added up."""
+        self._scipy = _without_duplicates(matrix)
         self.shape: tuple[int, int] = matrix.shape
         self.device = torch.device(device)
 
@@ -64,6 +64,16 @@ class SparseMatrix:
         """The transpose, in CSR form too."""
         return _to_torch(self._scipy.T.tocsr(), self.device)
 
+    @cached_property
+    def double_transposed(self) -> Tensor:
+        """The transpose in double precision."""
+        return _to_torch(self._scipy.astype(np.float64).T.tocsr(), self.device)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the entries."""
+        return torch.from_numpy(self._scipy.data[:0]).dtype
+
     @property
     def nnz(self) -> int:
         """Stored entries."""
@@ -71,14 +81,20 @@ class SparseMatrix:
 
     @cached_property
     def row_squares(self) -> Tensor:
-        """The squared norm of every row."""
+        """The squared norm of every row, in double precision."""
         row = np.repeat(np.arange(self.shape[0]), np.diff(self._scipy.indptr))
         squares = np.bincount(row, weights=np.square(self._scipy.data, dtype=np.float64), minlength=self.shape[0])
-        return torch.from_numpy(squares.astype(np.float32)).to(self.device)
+        return torch.from_numpy(squares).to(self.device)
 
     def scipy_rows(self, first: int, last: int) -> sp.csr_array:
         """Rows ``first`` to ``last`` (excluded), on the host."""
         return self._scipy[first:last]
+
+    def without_rows(self, gone: BoolArray) -> SparseMatrix:
+        """The matrix with some rows made zero."""
+        part = self._scipy
+        data = np.where(np.repeat(gone, np.diff(part.indptr)), part.data.dtype.type(0), part.data)
+        return SparseMatrix(sp.csr_array((data, part.indices, part.indptr), shape=part.shape), self.device)
 
     def double(self) -> SparseMatrix:
         """The matrix in double precision: sums over many entries then keep to bounds that hold on paper."""
@@ -109,6 +125,15 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
         with one_thread_if(ctx.matrix.work(grad[0]) < _SMALL):
             return None, ctx.matrix.transposed @ grad[0]
+
+
+def _without_duplicates(matrix: sp.csr_array) -> sp.csr_array:
+    """The norm of a row is that of its entries only if none stands twice."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix
 
 
 def _to_torch(matrix: sp.csr_array, device: torch.device) -> Tensor:

@@ -39,10 +39,6 @@ class AdjacencyRowSteps(GradientSteps):
         examples, why = touched_rows(self.level, failure=self.failure)
         return Touch(examples, change_of(self.level), why)
 
-    def micro_batch(self, private: PrivatePart) -> int:
-        """All at once: rows are sparse, so that all of them together hold no more than the graph does."""
-        return self.num_examples
-
     def losses(self, private: PrivatePart, positions: IntArray, *, network: nn.Module, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's adjacency row."""
         rows, labels = private.remember(("adjacency rows", self.level), lambda: self._examples(private))

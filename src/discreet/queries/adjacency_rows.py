@@ -19,6 +19,7 @@ from discreet.graph.parts import PrivatePart
 from discreet.ops.row_embedding import Weight, embed_rows
 from discreet.ops.rows import cut_rows, cut_sparse_rows
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
+from discreet.privacy.limits import ROW_NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import is_null, sum_sensitivity
@@ -50,9 +51,7 @@ class AdjacencyRows(Query):
 
     def __post_init__(self) -> None:
         """Refuse a norm that bounds nothing."""
-        c = self.row_norm
-        if isinstance(c, bool) or not isinstance(c, int | float) or not 0 < c < math.inf:
-            raise ParameterError(f"row_norm must be a positive number, not {c!r}")
+        ROW_NORM.check("row_norm", self.row_norm)
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
-from discreet.ops.egonets import EgoNets, SenderTable, sender_table, slot_features
+from discreet.ops.egonets import EgoNets, SenderTable, sender_table, slot_features, with_nobody
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.levels import Level
 from discreet.queries.kept_edges import KEY, bounded_graph
@@ -44,8 +44,15 @@ class BoundedEgoNets:
     def logits(self, private: PrivatePart, centres: IntArray, network: ReadsEgoNets) -> Tensor:
         """What the network says of these nodes."""
         nets = self._senders(private).ego_nets(centres, self.hops)
-        features = private.remember("features", lambda: feature_tensor(private.graph.features, private.device))
-        return network.on_egos(slot_features(features, nets), nets)
+        return network.on_egos(slot_features(self._features(private), nets), nets)
+
+    def _features(self, private: PrivatePart) -> Tensor | SparseMatrix:
+        """All records, and a row of zeros for the slots that are empty."""
+
+        def padded() -> Tensor | SparseMatrix:
+            return feature_tensor(with_nobody(private.graph.features), private.device)
+
+        return private.remember("features and nobody", padded)
 
     def _senders(self, private: PrivatePart) -> SenderTable:
         def table() -> SenderTable:

@@ -6,10 +6,9 @@ object says both: :class:`GradientSteps` states the event, and ``mechanisms.dpsg
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -18,25 +17,23 @@ import torch
 from dp_accounting.dp_event import DpEvent
 from torch import Tensor, nn
 
-from discreet.arrays import Array, IntArray, SingleArray
+from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.parts import PrivatePart
-from discreet.ops.clipping import ClipRule, clipped_sum, trainable
+from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, trainable
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
 from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
+from discreet.privacy.limits import NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
 Sampling = Literal["poisson", "fixed"]
 Clipping = Literal["flat", "per-layer"]
 METRIC = "examples"
 
-MOST_AT_ONCE = 4096
-"""Terms that are added in single precision."""
-
-MARGIN = 2e-4
-"""Terms are clipped this much below the clip norm, because sums of that many round (by up to 6e-5, measured)."""
+MOST_AT_ONCE, LEAST_AT_ONCE = 4096, 64
+"""Examples in a micro-batch: what the error of sums is proved for, whatever was asked for."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +83,15 @@ class StepRule:
 
     def checked_size(self, num_examples: int) -> int:
         """The size of a batch; an error where it cannot be."""
-        if not 0 < self.clip_norm < np.inf:
-            raise ParameterError(f"a clip norm must be a positive number, not {self.clip_norm!r}")
+        NORM.check("clip_norm", self.clip_norm)
         return checked_batch_size(self.batch_size, num_examples)
 
-    def clip_rule(self, network: nn.Module) -> ClipRule:
-        """The clip norms, a margin below what the stage declares; by layer they add up to the same total."""
-        norm = self.clip_norm * (1 - MARGIN)
+    def clip_rule(self, network: nn.Module, room: Room) -> ClipRule:
+        """The clip norms; by layer they add up to the same total."""
         if self.clipping == "flat":
-            return ClipRule.flat(norm)
+            return ClipRule.flat(self.clip_norm, room)
         layers = sum(any(True for _ in module.parameters(recurse=False)) for module in network.modules())
-        return ClipRule.layers(norm, layers)
+        return ClipRule.layers(self.clip_norm, layers, room)
 
 
 def checked_batch_size(batch_size: int | None, num_examples: int) -> int:
@@ -120,7 +115,8 @@ class GradientSteps(Query):
     Inputs: ``network``, whose parameters are released values, and ``batch``, which the curator draws.
 
     Guarantee: if one unit changes at most ``touch.examples`` examples, a run has the privacy of :meth:`event`: each
-    term has norm at most the clip norm on both sides, and under null the unit's own term is zero on one. Where every
+    term has norm at most the clip norm on both sides, the rounding of a step included (``ops.clipping``), and under
+    null the unit's own term is zero on one. Where every
     step takes every example this is a plain Gaussian: the sum moves by at most (2k − 1)C under null and 2kC under
     replace. A subclass says what an example is, and how many of them one unit reaches (:meth:`touch`).
     """
@@ -220,37 +216,42 @@ class GradientSteps(Query):
     # ---------------------------------------------------------------- answer
 
     def answer(self, private: PrivatePart, *, batch: IntArray, network: nn.Module, **inputs: Any) -> Array:
-        """The clipped sum, a micro-batch at a time, so that memory does not grow with the batch.
+        """The clipped sum in double precision, a micro-batch at a time, so that memory does not grow with the batch."""
+        size = max(LEAST_AT_ONCE, min(private.micro_batch, MOST_AT_ONCE))
+        rule = self._clip_rule(network)
+        total = torch.zeros(self.num_parameters, dtype=torch.float64, device=private.device)
+        for start in range(0, len(batch), size):
+            part = batch[start : start + size]
+            total += self._clipped(private, part, network, rule, inputs).flat
+        return total.cpu().numpy()
 
-        Micro-batches are added in double: a single-precision sum of a million terms that agree rounds by more than a
-        term, and would move by more than one when one of them changes.
-        """
-        size = min(self.micro_batch(private), MOST_AT_ONCE)
-        if not len(batch):
-            return np.zeros(self.num_parameters, dtype=np.float32)
-        rule = self.rule.clip_rule(network)
-
-        def part(positions: IntArray) -> Tensor:
-            return clipped_sum(network, lambda: self.losses(private, positions, network=network, **inputs), rule).flat
-
-        if len(batch) <= size:
-            return part(batch).cpu().numpy()
-        parts = (part(batch[start : start + size]).double() for start in range(0, len(batch), size))
-        return functools.reduce(operator.iadd, parts).cpu().numpy()
-
-    def micro_batch(self, private: PrivatePart) -> int:
-        """How many examples are taken at once."""
-        return private.micro_batch
-
-    def terms(self, private: PrivatePart, *, network: nn.Module, **inputs: Any) -> SingleArray:
+    def terms(self, private: PrivatePart, *, network: nn.Module, **inputs: Any) -> FloatArray:
         """The clipped gradients of all examples one by one: for audits of small graphs."""
         everyone = np.arange(self.num_examples)
-        rule = self.rule.clip_rule(network)
-        found = clipped_sum(
-            network, lambda: self.losses(private, everyone, network=network, **inputs), rule, terms=True
-        ).terms
+        found = self._clipped(private, everyone, network, self._clip_rule(network), inputs, terms=True).terms
         assert found is not None
         return found.cpu().numpy()
+
+    def _clipped(
+        self,
+        private: PrivatePart,
+        positions: IntArray,
+        network: nn.Module,
+        rule: ClipRule,
+        inputs: Mapping[str, Any],
+        *,
+        terms: bool = False,
+    ) -> ClippedSum:
+        def losses() -> Tensor:
+            return self.losses(private, positions, network=network, **inputs)
+
+        return clipped_sum(network, losses, rule, terms=terms)
+
+    def _clip_rule(self, network: nn.Module) -> ClipRule:
+        """The rule for sums of as many terms as there are examples, which is public."""
+        micro_batches = -(-self.num_examples // LEAST_AT_ONCE)
+        room = Room(self.num_examples, MOST_AT_ONCE, micro_batches)
+        return self.rule.clip_rule(network, room)
 
 
 def example_losses(logits: Tensor, labels: Tensor) -> Tensor:

@@ -27,6 +27,7 @@ from discreet.errors import ParameterError
 from discreet.graph.parts import PrivatePart
 from discreet.privacy import events
 from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.limits import SCORE_CLIP
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
 Selection = Literal["em0", "em1", "gm"]
@@ -55,8 +56,7 @@ class TopPicks(Query):
             raise ParameterError(
                 f"top_k must lie between 1 and the number of candidates, {self.candidates}, not {self.picks}"
             )
-        if not 0 < self.clip < math.inf:
-            raise ParameterError(f"a clip bound must be a positive number, not {self.clip!r}")
+        SCORE_CLIP.check("a clip bound", self.clip)
 
     @abstractmethod
     def scores(self, private: PrivatePart, *args: Any, **inputs: Any) -> sp.csr_array:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import steps_of
@@ -17,6 +17,10 @@ from discreet.training.descent import SGD, SMALL_BATCH, Adam, Progress, cosine
 
 Optimizer = Literal["adam", "sgd"]
 Schedule = Literal["cosine", "constant"]
+
+
+LARGEST_PARAMETER = 1e6
+"""Features are at most 1e12: products of the two over a million columns stay far below what single precision holds."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ def train_privately(
             noisy = torch.from_numpy(curator.ask(stage_name, network=network, **inputs)).to(parameters[0])
             factor = cosine(step, stage.runs) if descent.schedule == "cosine" else 1.0
             optimizer.step(views_of(noisy / divisor, parameters), descent.learning_rate * factor)
+            keep_finite(parameters)
             if after_step is not None:
                 after_step()
             if step >= stage.runs * (1 - descent.averaged):
@@ -70,6 +75,17 @@ def train_privately(
                 progress(stage_name, step + 1, stage.runs)
     average.write()
     network.eval()
+
+
+@torch.no_grad()
+def keep_finite(parameters: Sequence[Tensor]) -> None:
+    """Bring every parameter within :data:`LARGEST_PARAMETER`; what is no number becomes zero.
+
+    Parameters are functions of released values, so this is free. With it no encoding of features that a graph may hold
+    overflows, whatever noise and learning rates did.
+    """
+    for parameter in parameters:
+        parameter.nan_to_num_(nan=0.0).clamp_(-LARGEST_PARAMETER, LARGEST_PARAMETER)
 
 
 class _Average:

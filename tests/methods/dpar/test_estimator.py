@@ -158,7 +158,7 @@ def test_sparse_features_and_isolated_sources(graph):
     [
         ({"top_k": 96}, "top_k must be at most the 95 nodes"),
         ({"sources": 97}, "sources must be at most the 96 nodes"),
-        ({"node_rate": 0.0}, "node_rate .*greater than 0"),
+        ({"node_rate": 0.0}, "node_rate .*greater than or equal to"),
         ({"node_rate": 1.5}, "node_rate .*less than or equal to 1"),
         ({"structure_share": 1.0}, "structure_share"),
         ({"batch_size": 200}, "batch_size 200 is larger"),

@@ -87,9 +87,13 @@ def test_a_random_embedding_costs_nothing_but_its_rows(graph: Graph) -> None:
 
 
 def test_row_norm_scales_noise_and_nothing_else(graph: Graph) -> None:
-    """c is neutral where rows really have norm c: the cache, which is over c, is the same up to rounding."""
+    """c is neutral where rows really have norm c: the cache, which is over c, is the same up to rounding.
+
+    A power of two, which scales the grid of the noise too.
+    """
     one, tiny = (
-        model("edge", embedding="random", row_norm=c, epochs=1, insecure_noise_seed=3).fit(graph) for c in (1.0, 1e-8)
+        model("edge", embedding="random", row_norm=c, epochs=1, insecure_noise_seed=3).fit(graph)
+        for c in (1.0, 2.0**-26)
     )
     assert np.allclose(one.cache_, tiny.cache_, atol=1e-5)
 

@@ -77,8 +77,8 @@ def test_a_hopeless_budget_says_so():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"alpha": 0}, "alpha must lie strictly between 0 and 1"),
-        ({"alpha": 1}, "alpha must lie strictly between 0 and 1"),
+        ({"alpha": 0}, "alpha should be greater than or equal to 0.001"),
+        ({"alpha": 1}, "alpha should be less than or equal to 0.999"),
         ({"steps": -1}, "steps"),
         ({"steps": 0}, "no edge is read"),
         ({"steps": (0, 0)}, "no edge is read"),

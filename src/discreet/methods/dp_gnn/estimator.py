@@ -18,6 +18,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork
 from discreet.methods.outlook import Outlook, outlook_of, separation
+from discreet.methods.parameters import Fraction, Norm, Rate
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
@@ -69,13 +70,13 @@ class DPGNN(PrivatelyTrained):
     _: KW_ONLY
     layers: Annotated[int, Field(ge=1, le=2)] = 1
     activation: Activation = "tanh"
-    learning_rate: Annotated[float, Field(gt=0)] = 0.02
-    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    learning_rate: Rate = 0.02
+    clip_norm: Norm = 1.0
     convolution: Convolution = "gcn"
     fan_in: Annotated[int, Field(ge=1, le=1000)] = 7
     inference: Inference = "visible"
-    output_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    output_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    output_norm: Norm = 1.0
+    output_share: Fraction = 0.5
 
     @property
     def covers(self) -> str:

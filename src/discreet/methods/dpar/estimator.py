@@ -27,6 +27,7 @@ from discreet.methods.dpar.published import (
     PublishedSetting,
     published_noise,
 )
+from discreet.methods.parameters import Fraction, Norm, Probability, Rate, Restart, ScoreClip
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
@@ -109,19 +110,19 @@ class DPAR(PrivatelyTrained):
     top_k: Annotated[int, Field(ge=1)] = 2
     sources: Annotated[int, Field(ge=1)] | None = None
     users: Annotated[int, Field(ge=1)] = 1
-    node_rate: Annotated[float, Field(gt=0, le=1)] | None = None
-    own_weight: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.25
-    rho: Annotated[float, Field(gt=0, lt=1)] = 1e-4
-    gamma: Annotated[float, Field(gt=0, le=1)] = 1e-4
+    node_rate: Probability | None = None
+    own_weight: Fraction = 0.5
+    alpha: Restart = 0.25
+    rho: Annotated[Probability, Field(lt=1)] = 1e-4
+    gamma: Probability = 1e-4
     solver: Literal["ista", "push"] = "ista"
-    entry_clip: Annotated[float, Field(gt=0, le=1)] = 1e-3
-    norm_clip: Annotated[float, Field(gt=0, le=1)] = 1e-2
-    column_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    entry_clip: ScoreClip = 1e-3
+    norm_clip: ScoreClip = 1e-2
+    column_norm: Norm = 1.0
     propagation_steps: Annotated[int, Field(ge=0)] = 2
     prediction: Literal["probabilities", "logits"] | None = None
     layers: Annotated[int, Field(ge=1)] = 1
-    learning_rate: Annotated[float, Field(gt=0)] = 0.03
+    learning_rate: Rate = 0.03
 
     # ---------------------------------------------------------------- public figures
 

@@ -26,6 +26,7 @@ from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
+from discreet.methods.parameters import Norm, Rate, Share
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
@@ -49,8 +50,6 @@ from discreet.training.networks import (
 from discreet.training.private import Descent, train_privately
 
 ENCODER, HEAD = "encoder", "head"
-
-Share = Annotated[float, Field(gt=0)]
 
 
 @dataclass(eq=False, repr=False)
@@ -98,10 +97,10 @@ class GAP(TrainedClassifier):
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     steps: Annotated[int, Field(ge=1)] = 100
-    step_size: Annotated[float, Field(gt=0)] = 0.02
+    step_size: Rate = 0.02
     head_steps: Annotated[int, Field(ge=1)] = 20
-    head_step_size: Annotated[float, Field(gt=0)] = 0.02
-    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
+    head_step_size: Rate = 0.02
+    clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
 
     # ---------------------------------------------------------------- plan

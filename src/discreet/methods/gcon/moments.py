@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
 from discreet.arrays import FloatArray
 from discreet.graph.graph import PublicFacts
@@ -17,6 +16,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import gcon
 from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, shrunk
 from discreet.methods.own_hop import with_labels
+from discreet.methods.parameters import Restart, Weight
 from discreet.methods.public_encoder import HEAD_RIDGE, EncoderName, ridge_head
 from discreet.ops.moments import unpack
 from discreet.privacy.events.gaussian import gaussian_mu
@@ -47,10 +47,10 @@ class GCONSSP(RestartClassifier):
     declaration = gcon.GCON_SSP
 
     _: KW_ONLY
-    alpha: float = 0.65
+    alpha: Restart = 0.65
     encoder: EncoderName = "spectral"
     smooth: Literal["labels", "features"] = "labels"
-    gram_weight: Annotated[float, Field(gt=0)] = 0.5
+    gram_weight: Weight = 0.5
 
     # ---------------------------------------------------------------- plan
 

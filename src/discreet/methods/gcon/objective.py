@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from dp_accounting.dp_event import DpEvent
-from pydantic import Field
 
 from discreet.arrays import FloatArray
 from discreet.errors import ParameterError
@@ -29,6 +28,7 @@ from discreet.mechanisms.objective.perturbation import (
 from discreet.methods import gcon
 from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, shrunk
 from discreet.methods.own_hop import with_labels
+from discreet.methods.parameters import Fraction, Ridge, Weight
 from discreet.methods.public_encoder import ridge_head
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -64,9 +64,9 @@ class GCON(RestartClassifier):
 
     _: KW_ONLY
     loss: Literal["soft-margin", "pseudo-huber"] = "soft-margin"
-    loss_width: Annotated[float, Field(gt=0)] = 0.2
-    ridge: Annotated[float, Field(gt=0)] | None = None
-    omega: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    loss_width: Weight = 0.2
+    ridge: Ridge | None = None
+    omega: Fraction = 0.9
     bounds: Bounds = "sharp"
 
     # ---------------------------------------------------------------- plan

@@ -22,6 +22,7 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
+from discreet.methods.parameters import Restart
 from discreet.methods.public_encoder import EncoderName, EncoderSettings, PublicEncoder, encoder_width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.restart import INFINITE, check_restart, check_steps, own_hop, propagate, transition
@@ -76,7 +77,7 @@ class RestartClassifier(TrainedClassifier):
     """
 
     _: KW_ONLY
-    alpha: float = 0.5
+    alpha: Restart = 0.5
     steps: Step | tuple[Step, ...] = "inf"
     encoder: EncoderName = "scores"
     width: Annotated[int, Field(ge=1)] | None = None

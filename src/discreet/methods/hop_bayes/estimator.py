@@ -46,6 +46,7 @@ from discreet.methods.hop_bayes.stages import (
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
+from discreet.methods.parameters import Fraction, Norm, Rate, Share
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import rows_of_norm
@@ -58,7 +59,6 @@ from discreet.training.descent import Progress
 from discreet.training.networks import MLP, module_state, restore_module, widths_of
 from discreet.training.private import Descent, train_privately
 
-Share = Annotated[float, Field(gt=0)]
 REPEATED, HALF_AT = 0.08, 4.0
 """How much neighbours of sharpness 1 repeat each other where there are many, and the mean degree of half of that."""
 _TINY = 1e-9
@@ -120,13 +120,13 @@ class HopBayes(TrainedClassifier):
     predictions: Literal["all", "own"] = "all"
     correlation: Annotated[float, Field(ge=0, le=1)] | None = None
     combiner: Literal["trained", "bayes"] = "trained"
-    links_share: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    links_share: Fraction = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
     hubs: bool | None = None
     steps: Annotated[int, Field(ge=1)] = 100
-    step_size: Annotated[float, Field(gt=0)] | None = None
-    clip_norm: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.1
-    split: tuple[Share, Annotated[float, Field(ge=0)]] | None = None
+    step_size: Rate | None = None
+    clip_norm: Norm = 0.1
+    split: tuple[Share, Annotated[float, Field(ge=0, le=1e6)]] | None = None
     linear: bool | None = None
 
     @property

@@ -28,6 +28,7 @@ from discreet.methods.base import NodeClassifier
 from discreet.methods.lpgnn.budget import LocalBudget, budget_notes, narrowed, split_budget
 from discreet.methods.lpgnn.noisy_labels import LossName, NoisyLabelLoss, TrainingReports, reported_loss
 from discreet.methods.lpgnn.training import ModelName, build_network, structure_of, train_on_reports
+from discreet.methods.parameters import Decay, Rate
 from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
 from discreet.ops.sparse import SparseMatrix, one_thread_if
@@ -161,8 +162,8 @@ class LPGNN(NodeClassifier):
     layers: Annotated[int, Field(ge=1)] = 2
     activation: Activation = "selu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    learning_rate: Annotated[float, Field(gt=0)] = 0.01
-    weight_decay: Annotated[float, Field(ge=0)] = 0.001
+    learning_rate: Rate = 0.01
+    weight_decay: Decay = 0.001
     epochs: Annotated[int, Field(ge=0)] = 200
     patience: Annotated[int, Field(ge=1)] = 30
 

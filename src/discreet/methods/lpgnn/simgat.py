@@ -17,6 +17,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import lpgnn
 from discreet.methods.lpgnn.estimator import LPGNN
 from discreet.methods.lpgnn.noisy_labels import TrainingReports
+from discreet.methods.parameters import Share, Weight
 from discreet.ops.denoising import kprop_operators
 from discreet.ops.similar_nodes import Similarity, SimilarityMeasure, similar_nodes
 from discreet.ops.sparse import SparseMatrix
@@ -64,16 +65,16 @@ class SimGAT(LPGNN):
 
     _: KW_ONLY
     similarity: Similarity = "deepwalk"
-    threshold: Annotated[float, Field(gt=0)] | Literal["auto", "validated"] = "auto"
-    similar: Annotated[float, Field(gt=0)] = 10.0
+    threshold: Share | Literal["auto", "validated"] = "auto"
+    similar: Weight = 10.0
     max_similar: Annotated[int, Field(ge=1)] = 1000
     similarity_seed: int = 0
     walk_length: Annotated[int, Field(ge=2)] | None = None
     walks: Annotated[int, Field(ge=1)] = 10
     dimensions: Annotated[int, Field(ge=1)] | None = None
     window: Annotated[int, Field(ge=1)] = 5
-    p: Annotated[float, Field(gt=0)] = 0.5
-    q: Annotated[float, Field(gt=0)] = 3.0
+    p: Weight = 0.5
+    q: Weight = 3.0
 
     # ---------------------------------------------------------------- fit
 
