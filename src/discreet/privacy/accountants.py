@@ -151,9 +151,26 @@ def basic_epsilon(event: DpEvent, delta: float) -> float | None:
 # -------------------------------------------------------------------- privacy loss distributions
 
 
+PLD_ROUNDING = 1e-14
+"""What the rounding of one composition may hide of δ, see :func:`pld_epsilon`."""
+
+
 @_after_sampling
 def pld_epsilon(event: DpEvent, delta: float) -> float | None:
-    """Numerical composition of pessimistic privacy loss distributions."""
+    """Numerical composition of pessimistic privacy loss distributions.
+
+    Guarantee: pessimistic in floating point too. Distributions are composed by Fourier transforms, whose rounding is
+    not pessimistic: raising N values to the power T loses about T·u·log N of the total mass (u = 2⁻⁵³; 2e-14 was
+    measured at T = 1,000 against the closed form of Gaussians). :data:`PLD_ROUNDING` for each run, five hundred times
+    that, is set aside of δ, and where δ has no such room this accountant does not answer.
+    """
+    runs = sum(count for _, count in events.leaves(event))
+    aside = PLD_ROUNDING * (runs if runs > 1 else 0)
+    return pld_without_allowance(event, delta - aside) if aside <= delta / 2 else None
+
+
+def pld_without_allowance(event: DpEvent, delta: float) -> float | None:
+    """The same without regard to rounding: what version 0.1 certified."""
     total = pld.identity(value_discretization_interval=PLD_INTERVAL)
     for leaf, count in events.leaves(event):
         if events.is_free_of_noise(leaf):
@@ -164,6 +181,11 @@ def pld_epsilon(event: DpEvent, delta: float) -> float | None:
             return None
         total = total.compose(losses)
     return float(total.get_epsilon_for_delta(delta))
+
+
+def epsilon_of_version_0_1(event: DpEvent, delta: float) -> float | None:
+    """The ε that version 0.1 certified, to check its certificates by; None where only this version has an answer."""
+    return _after_sampling(pld_without_allowance)(event, delta)
 
 
 # -------------------------------------------------------------------- Rényi

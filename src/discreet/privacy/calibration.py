@@ -24,7 +24,7 @@ from discreet.privacy.events.node_sampling import before_sampling
 
 RELATIVE_TOLERANCE = 1e-3
 MOST_STEPS = 10**7
-_FORMAT = 2
+_FORMAT = 3
 
 
 def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:

@@ -19,7 +19,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.errors import CertificateError, DiscreetError
 from discreet.files import from_json, to_json
 from discreet.privacy import events
-from discreet.privacy.accountants import accountant_versions, spend
+from discreet.privacy.accountants import accountant_versions, epsilon_of_version_0_1, spend
 from discreet.privacy.coverage import COVERAGE
 from discreet.privacy.levels import parse_level
 from discreet.privacy.plan import Plan, Stage
@@ -32,10 +32,20 @@ RELEASE_FILES = ("weights.safetensors", "config.json", "card.md")
 # Recomputing with the same library gives the same figure; this is for rounding between machines.
 _TOLERANCE = 1e-9
 
+BEFORE_ALLOWANCE = "0.1.0.dev0"
+"""The version whose certificates set nothing of δ aside for the rounding of compositions (by 1e-8 of ε at δ = 1e-6)."""
+
 UNVERIFIED = "claimed by the paper, not verified"
 
+NOT_EXACT = ("objective", "gumbel-top-k", "gaussian-top-k")
+"""Mechanisms whose noise is still drawn and added in floating point."""
+ON_A_GRID = "Noise and coins are exact: whole numbers of steps on a public grid, made of cryptographic random bits."
+IN_FLOATING_POINT = (
+    "Noise of {stages} is drawn and added in floating point; attacks on exact floating-point arithmetic are out of "
+    "scope there."
+)
+
 CAVEATS = (
-    "Noise is drawn and added in floating point; attacks on exact floating-point arithmetic are out of scope.",
     "Bad data (a broken promise on degrees, a feature outside the range that was given) ends in an error; that there "
     "was one is not private.",
     "Accuracy figures measured on private data are research figures, outside this guarantee.",
@@ -76,11 +86,17 @@ def make_certificate(
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
         "notes": list(plan.notes),
-        "caveats": list(CAVEATS),
+        "caveats": [_arithmetic(plan), *CAVEATS],
         "versions": {**accountant_versions(), **versions},
     }
     made: dict[str, Any] = to_json(content)
     return made
+
+
+def _arithmetic(plan: Plan) -> str:
+    """What is true of the noise in the machine's arithmetic."""
+    rough = [stage.name for stage in plan.stages if stage.is_private and stage.mechanism in NOT_EXACT]
+    return IN_FLOATING_POINT.format(stages=", ".join(map(repr, rough))) if rough else ON_A_GRID
 
 
 def seal(certificate: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -174,6 +190,8 @@ def _check_epsilon(certificate: Mapping[str, Any]) -> list[Check]:
         stages = [Stage.from_json(stage) for stage in certificate["stages"]]
         event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
         bounds = spend(event, float(certificate["delta"]))
+        if certificate.get("versions", {}).get("discreet") == BEFORE_ALLOWANCE:
+            bounds = {**bounds, "pld": epsilon_of_version_0_1(event, float(certificate["delta"])) or math.inf}
         stated, budget = _parse(certificate["epsilon"]), _parse(certificate["budget"]["epsilon"])
     except (DiscreetError, KeyError, TypeError, ValueError) as error:
         return [Check("epsilon", False, f"cannot be recomputed: {error}")]
