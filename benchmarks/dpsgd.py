@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
@@ -30,6 +31,7 @@ RATE, CLIP, SIGMA = 0.1, 1.0, 1.0
 BURST = 4
 CROSS = nn.CrossEntropyLoss(reduction="none")
 Step = Callable[[], object]
+AddNoise = Callable[[np.ndarray], np.ndarray]
 
 
 class EgoGcn(nn.Module):
@@ -72,29 +74,32 @@ def plain_step(model: nn.Module, inputs: tuple[Tensor, ...], labels: Tensor) -> 
     return step
 
 
-def inline_noise(size: int) -> Callable[[], np.ndarray]:
+def inline_noise(size: int) -> AddNoise:
+    """Doubles from NumPy, which prove nothing: what exact noise is compared with."""
     rng = np.random.Generator(np.random.Philox(0))
-    return lambda: rng.standard_normal(size)
+    return lambda values: values + SIGMA * CLIP * rng.standard_normal(size)
 
 
-def noise_ahead(size: int) -> Callable[[], np.ndarray]:
-    return NoiseAhead(NoiseSource(insecure_seed=0), "step", 10**9, size).take
+def noise_ahead(size: int) -> AddNoise:
+    """Exact noise on a grid, as the curator adds it."""
+    grid = Grid.for_release(CLIP, SIGMA, size)
+    ahead = NoiseAhead(NoiseSource(insecure_seed=0), "step", 10**9, grid)
+    return lambda values: grid.add(values, ahead.take())
 
 
 def private_step(
     model: nn.Module,
     inputs: tuple[Tensor, ...],
     labels: Tensor,
-    noise: Callable[[int], Callable[[], np.ndarray]] | None,
+    noise: Callable[[int], AddNoise] | None,
 ) -> Step:
     parameters, rule = trainable(model), ClipRule.flat(CLIP)
-    draw = noise(sum(p.numel() for p in parameters)) if noise else None
+    add_noise = noise(sum(p.numel() for p in parameters)) if noise else None
 
     def step() -> None:
         flat = clipped_sum(model, lambda: CROSS(model(*inputs), labels), rule).flat
-        if draw is not None:
-            values = flat.numpy()
-            values += SIGMA * CLIP * draw()
+        if add_noise is not None:
+            flat = torch.from_numpy(add_noise(flat.numpy())).float()
         with torch.no_grad():
             for parameter, gradient in zip(parameters, views_of(flat, parameters), strict=True):
                 parameter.add_(gradient, alpha=-RATE / len(labels))

@@ -94,7 +94,7 @@ def test_no_torch_in_privacy(path: Path) -> None:
     assert "from torch" not in path.read_text()
 
 
-def test_a_device_needs_numpy_alone() -> None:
+def test_a_device_needs_numpy_and_cryptography_alone() -> None:
     code = (
         "import sys, discreet; discreet.local.encode([0.5, 1], feature_range=(0, 1), epsilon=1.0);"
         "discreet.local.encode_label(1, num_classes=3, epsilon=1.0);"

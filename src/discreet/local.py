@@ -1,4 +1,4 @@
-"""Local privacy where the data is: a record is made private before it leaves its owner, with NumPy alone.
+"""Local privacy where the data is: a record is made private before it leaves its owner. Needs NumPy and cryptography.
 
     import discreet.local as local
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
+from discreet.mechanisms.bits import Randomness
 from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, feature_encoder
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.multi_bit import best_sampled
@@ -151,5 +152,5 @@ def label_confusion(*, num_classes: int, epsilon: float) -> FloatArray:
     return RandomizedResponse(float(epsilon), num_classes).confusion()
 
 
-def _rng(insecure: np.random.Generator | None) -> np.random.Generator:
+def _rng(insecure: np.random.Generator | None) -> Randomness:
     return NoiseSource().stream("report") if insecure is None else insecure

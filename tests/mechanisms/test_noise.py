@@ -11,14 +11,14 @@ import pytest
 from scipy import stats
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import gaussian
+from discreet.mechanisms import gaussian, grid
 from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy.plan import Stage
 from tests.mechanisms.draws import given_stage
 
 
 def draw(source: NoiseSource, purpose: str, run: int = 0, size: int = 4) -> np.ndarray:
-    return source.stream(purpose, run).standard_normal(size)
+    return source.stream(purpose, run).uniform(size)
 
 
 def stage(multiplier: float, sensitivity: float, shape: tuple[int, ...]) -> Stage:
@@ -37,9 +37,9 @@ def test_gaussian_has_the_declared_scale(multiplier: float, sensitivity: float) 
 
 
 def test_chunks_do_not_repeat() -> None:
-    value = np.zeros(3 * gaussian._CHUNK // 2, dtype=np.float32)
+    value = np.zeros(3 * grid._CHUNK // 2, dtype=np.float32)
     noisy = gaussian.release(value, stage(1.0, 1.0, value.shape), NoiseSource().stream("x"))
-    half = gaussian._CHUNK // 2
+    half = grid._CHUNK // 2
     assert not np.array_equal(noisy[:half], noisy[-half:])
 
 

@@ -8,22 +8,27 @@ import numpy as np
 import pytest
 
 from discreet.errors import PlanViolationError
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import WORTH_A_THREAD, NoiseAhead
 
 
+def grid_of(size: int) -> Grid:
+    return Grid.for_release(1.0, 1.0, size)
+
+
 @pytest.mark.parametrize("size", [100, WORTH_A_THREAD])
 def test_the_same_numbers_as_without_it(size):
-    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 5, size) as ahead:
+    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 5, grid_of(size)) as ahead:
         found = [ahead.take().copy() for _ in range(5)]
     source = NoiseSource(insecure_seed=3)
     for run in range(5):
-        assert np.array_equal(found[run], source.stream("step", run).standard_normal(size))
+        assert np.array_equal(found[run], grid_of(size).sampler.draw(source.stream("step", run), size))
 
 
 def test_a_buffer_stands_until_the_next_is_taken():
     """The next run is drawn at once, but into the other buffer."""
-    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 3, 200_000) as ahead:
+    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 3, grid_of(200_000)) as ahead:
         first = ahead.take()
         before = first.copy()
         ahead._pending.result()
@@ -33,7 +38,7 @@ def test_a_buffer_stands_until_the_next_is_taken():
 @pytest.mark.parametrize("size", [4, WORTH_A_THREAD])
 def test_no_more_runs_than_planned_and_no_stream_twice(size):
     source = NoiseSource(insecure_seed=0)
-    with NoiseAhead(source, "step", 1, size) as ahead:
+    with NoiseAhead(source, "step", 1, grid_of(size)) as ahead:
         ahead.take()
         with pytest.raises(PlanViolationError, match="1 runs, not more"):
             ahead.take()
@@ -45,7 +50,7 @@ def test_no_more_runs_than_planned_and_no_stream_twice(size):
 def test_what_the_thread_refuses_is_raised_here(size):
     source = NoiseSource(insecure_seed=0)
     source.stream("step", 1)
-    with NoiseAhead(source, "step", 2, size) as ahead:
+    with NoiseAhead(source, "step", 2, grid_of(size)) as ahead:
         ahead.take()
         with pytest.raises(PlanViolationError, match="already drawn"):
             ahead.take()
@@ -56,7 +61,7 @@ def _take_in_child(ahead: NoiseAhead, out: object) -> None:
     try:
         ahead.take()
     except PlanViolationError as error:
-        out.put((str(error), all(np.isnan(buffer).all() for buffer in left)))
+        out.put((str(error), all((buffer == np.iinfo(np.int64).min).all() for buffer in left)))
     else:
         out.put(("taken", False))
 
@@ -64,7 +69,7 @@ def _take_in_child(ahead: NoiseAhead, out: object) -> None:
 def test_what_was_drawn_ahead_does_not_cross_a_fork():
     """One run lies ready in the parent; in the child it is wiped, and the parent still gets it."""
     context = multiprocessing.get_context("fork")
-    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 2, 10_000) as ahead:
+    with NoiseAhead(NoiseSource(insecure_seed=3), "step", 2, grid_of(10_000)) as ahead:
         ahead._pending.result()
         queue = context.Queue()
         child = context.Process(target=_take_in_child, args=(ahead, queue))
@@ -73,5 +78,5 @@ def test_what_was_drawn_ahead_does_not_cross_a_fork():
         child.join()
         assert "process" in said
         assert wiped
-        expected = NoiseSource(insecure_seed=3).stream("step", 0).standard_normal(10_000)
+        expected = grid_of(10_000).sampler.draw(NoiseSource(insecure_seed=3).stream("step", 0), 10_000)
         assert np.array_equal(ahead.take(), expected)

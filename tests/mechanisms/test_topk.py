@@ -14,6 +14,7 @@ from scipy.stats import chisquare, ks_2samp
 from discreet.errors import PlanViolationError
 from discreet.graph.synthetic import csbm
 from discreet.mechanisms import topk
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
@@ -78,8 +79,8 @@ def test_laplace_values_are_of_the_true_scores():
 
 
 def test_maxima_of_many_zeros_have_the_right_law():
-    rng = np.random.default_rng(5)
-    lazy = np.array([-np.log(-topk._log_uniform_maxima(500, 3, rng)) for _ in range(3000)])
+    rng, bits = np.random.default_rng(5), BitStream(bytes(32))
+    lazy = np.array([-np.log(-topk._log_uniform_maxima(500, 3, bits)) for _ in range(3000)])
     dense = -np.sort(-rng.gumbel(size=(3000, 500)), axis=1)[:, :3]
     for rank in range(3):
         assert ks_2samp(lazy[:, rank], dense[:, rank]).pvalue > 1e-4
@@ -88,11 +89,11 @@ def test_maxima_of_many_zeros_have_the_right_law():
 
 @pytest.mark.parametrize(("stored", "count"), [((), 3), ((0, 5), 3), (tuple(range(9)), 1), (tuple(range(95)), 5)])
 def test_others_are_different_and_not_stored(stored, count):
-    rng = np.random.default_rng(6)
+    bits = BitStream(bytes(32))
     width = 10 if len(stored) < 20 else 100
     seen = set()
     for _ in range(200):
-        found = topk._others(np.array(stored, dtype=np.int64), width, count, rng)
+        found = topk._others(np.array(stored, dtype=np.int64), width, count, bits)
         assert len(set(found.tolist())) == count
         assert not set(found.tolist()) & set(stored)
         seen |= set(found.tolist())

@@ -10,6 +10,7 @@ import pytest
 
 from discreet.audit.statistical import audit_curator
 from discreet.mechanisms import curator
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import stages
 from discreet.mechanisms.local.multi_bit import MultiBit
 from discreet.mechanisms.local.randomized_response import RandomizedResponse
@@ -44,15 +45,15 @@ def test_honest_reports_stay_below_epsilon(
 class TellsTooMuch(MultiBit):
     """Signs at ε/m each for m reported features, as if one were reported: the share of m forgotten."""
 
-    def chance_of_plus(self, values: np.ndarray) -> np.ndarray:
-        return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled).chance_of_plus(values)
+    def _plus(self, values: np.ndarray, bits: BitStream) -> np.ndarray:
+        return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled)._plus(values, bits)
 
 
 @pytest.mark.chance
 def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
+    def leaky(value: Any, stage: Any, stream: BitStream) -> Any:
         honest = stages.encoder_of(stage)
-        return TellsTooMuch(honest.epsilon, honest.width, honest.feature_range, 1).encode_rows(value, rng)
+        return TellsTooMuch(honest.epsilon, honest.width, honest.feature_range, 1).encode_rows(value, stream)
 
     monkeypatch.setitem(curator.MECHANISMS, "local multi-bit", leaky)
     report = audit_curator(plan(), runs=RUNS)
@@ -62,8 +63,8 @@ def test_an_encoder_that_tells_too_much_is_caught(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.chance
 def test_labels_kept_too_often_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaky(value: Any, stage: Any, rng: np.random.Generator) -> Any:
-        return RandomizedResponse(3.0, 3).encode_rows(value, rng).astype(np.float64)
+    def leaky(value: Any, stage: Any, stream: BitStream) -> Any:
+        return RandomizedResponse(3.0, 3).encode_rows(value, stream).astype(np.float64)
 
     monkeypatch.setitem(curator.MECHANISMS, LABELS, leaky)
     report = audit_curator(plan(), runs=RUNS)

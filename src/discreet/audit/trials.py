@@ -32,6 +32,7 @@ from discreet.queries.gradients import GradientSteps
 Index = tuple[str, int]
 CHUNK = 250
 KEPT_ENTRIES = 12
+LEAST_BYTES = 32  # four numbers on grids of 2²⁰ steps and more
 """How many entries of a stage's noise are kept for the tests of its distribution."""
 KEPT_FEATURES = 256
 
@@ -177,9 +178,9 @@ def _prints(seen: list[_Watching]) -> npt.NDArray[np.uint64]:
 
 
 def _prints_of(stage: Stage, answer: Array) -> list[int]:
-    """Nothing where answers may agree by chance."""
+    """Nothing where answers may agree by chance: a few numbers on a grid do, among thousands of trials."""
     attack = attack_on(stage)
-    return [_print(answer)] if attack is not None and attack.continuous and answer.nbytes >= 8 else []
+    return [_print(answer)] if attack is not None and attack.continuous and answer.nbytes >= LEAST_BYTES else []
 
 
 def _print(answer: Array) -> int:

@@ -41,10 +41,10 @@ def hop_over_scipy(nodes: int, degree: int, width: int, seed: int) -> dict[str, 
 
 def step_over_plain(batch: int, hidden: int, seed: int) -> dict[str, float]:
     """A private step (per-example clipping and noise) against a plain one: the same network, batch and optimiser."""
-    import numpy as np
     import torch
     from torch import nn
 
+    from discreet.mechanisms.grid import Grid
     from discreet.mechanisms.noise import NoiseSource
     from discreet.mechanisms.noise_ahead import NoiseAhead
     from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
@@ -59,7 +59,8 @@ def step_over_plain(batch: int, hidden: int, seed: int) -> dict[str, float]:
 
     plain, private = network(), network()
     loss = nn.CrossEntropyLoss(reduction="none")
-    draw = NoiseAhead(NoiseSource(insecure_seed=seed), "step", 10**9, sum(p.numel() for p in private.parameters())).take
+    grid = Grid.for_release(1.0, 1.0, sum(p.numel() for p in private.parameters()))
+    noise = NoiseAhead(NoiseSource(insecure_seed=seed), "step", 10**9, grid)
 
     def plain_step() -> None:
         gradients = torch.autograd.grad(loss(plain(rows), labels).mean(), trainable(plain))
@@ -68,9 +69,8 @@ def step_over_plain(batch: int, hidden: int, seed: int) -> dict[str, float]:
                 parameter.add_(gradient, alpha=-0.1)
 
     def private_step() -> None:
-        flat = clipped_sum(private, lambda: loss(private(rows), labels), ClipRule.flat(1.0)).flat
-        values: np.ndarray = flat.numpy()
-        values += draw()
+        total = clipped_sum(private, lambda: loss(private(rows), labels), ClipRule.flat(1.0)).flat
+        flat = torch.from_numpy(grid.add(total.numpy(), noise.take())).float()
         with torch.no_grad():
             for parameter, gradient in zip(trainable(private), views_of(flat, trainable(private)), strict=True):
                 parameter.add_(gradient, alpha=-0.1 / batch)

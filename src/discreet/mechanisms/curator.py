@@ -14,6 +14,8 @@ from discreet.arrays import Array, IntArray
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.mechanisms import dpsgd, gaussian, topk
+from discreet.mechanisms.bits import Randomness
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.local import stages as local
 from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.noise_ahead import NoiseAhead
@@ -22,7 +24,7 @@ from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.reports import LABELS
 
-Mechanism = Callable[[Array, Stage, np.random.Generator], Array]
+Mechanism = Callable[[Array, Stage, Randomness], Array]
 PublicState = Callable[[], Mapping[str, Array]]
 Terms = Callable[[], Array]
 
@@ -62,6 +64,7 @@ class Curator:
         self._public_state: PublicState = dict
         self._also_watched: dict[str, PublicState] = {}
         self._ahead: dict[str, NoiseAhead] = {}
+        self._grids: dict[str, Grid] = {}
         self.ledger: list[LedgerEntry] = []
 
     def compute_on(self, device: str, micro_batch: int) -> None:
@@ -204,5 +207,6 @@ class Curator:
         if stage.noise_std == 0:
             return value.copy()
         if stage.name not in self._ahead:
-            self._ahead[stage.name] = NoiseAhead(self._noise, stage.name, stage.runs, value.size)
-        return dpsgd.release(value, stage, self._ahead[stage.name].take())
+            self._grids[stage.name] = gaussian.grid_of(stage)
+            self._ahead[stage.name] = NoiseAhead(self._noise, stage.name, stage.runs, self._grids[stage.name])
+        return self._grids[stage.name].add(value, self._ahead[stage.name].take())

@@ -1,11 +1,12 @@
-"""Noisy steps: batches drawn as the stage's event says, and noise on the sum of clipped terms."""
+"""Noisy steps: batches drawn as the stage's event says. (The noise on their sums is ``mechanisms.noise_ahead``'s.)"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import Array, FloatArray, IntArray
+from discreet.arrays import Array, IntArray
 from discreet.errors import PlanViolationError
+from discreet.mechanisms.bits import Randomness, bits_of
 from discreet.privacy import events
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import GradientSteps
@@ -20,31 +21,23 @@ def steps_of(stage: Stage) -> GradientSteps:
     return stage.query
 
 
-def draw_batch(stage: Stage, rng: np.random.Generator) -> IntArray:
+def draw_batch(stage: Stage, randomness: Randomness) -> IntArray:
     """Positions of the batch among the example ids, drawn as the stage's event says.
 
-    Guarantee: fresh coins of the event's own rate (Poisson), or a uniform subset of its own size (fixed), or all
+    Guarantee: fresh, exact coins of the event's own rate (Poisson), or a uniform subset of its own size (fixed), or all
     examples where the event claims no sampling. Without privacy the parameters decide, for there is no claim.
     """
     query, event = steps_of(stage), stage.event
-    examples = query.num_examples
+    examples, bits = query.num_examples, bits_of(randomness)
     if isinstance(event, events.GroupSampledGaussianDpEvent):
-        return np.flatnonzero(rng.random(examples) < event.sampling_probability)
+        return np.flatnonzero(bits.coins(event.sampling_probability, examples))
     if isinstance(event, events.GroupFixedSampledGaussianDpEvent):
-        return np.sort(rng.choice(event.dataset_size, size=event.batch_size, replace=False))
+        return bits.choice_without_replacement(event.dataset_size, event.batch_size)
     if not isinstance(event, events.GaussianDpEvent | events.NonPrivateDpEvent):
         raise PlanViolationError(f"stage {stage.name!r} has an event that says nothing of batches")
     if query.takes_all or isinstance(event, events.GaussianDpEvent):
         return np.arange(examples)
-    return np.flatnonzero(rng.random(examples) < query.batch_size / examples)
-
-
-def release(value: Array, stage: Stage, standard_normal: FloatArray) -> Array:
-    """``value`` plus σ times the noise, σ = ``stage.noise_std`` on every coordinate; added in double precision."""
-    if stage.noise_std == 0:
-        return value.copy()
-    noisy: Array = value + stage.noise_std * standard_normal
-    return noisy.astype(value.dtype)
+    return np.flatnonzero(bits.coins(query.batch_size / examples, examples))
 
 
 # -------------------------------------------------------------------- what the replay audit compares

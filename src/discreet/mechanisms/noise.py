@@ -1,4 +1,4 @@
-"""Where privacy noise comes from: counter-based streams under a 256-bit key, one for each fit."""
+"""Where privacy noise comes from: cryptographic streams under a 256-bit key, one key for each fit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import os
 import secrets
 from typing import NoReturn
 
-import numpy as np
-
 from discreet.errors import PlanViolationError
+from discreet.mechanisms.bits import BitStream
 
 
 class NoiseSource:
@@ -19,7 +18,7 @@ class NoiseSource:
     (purpose, run) pairs get distinct subkeys by BLAKE2b; a stream is never handed out twice; the source
     cannot be pickled, copied or carried across a fork, so no two workers can draw the same noise.
 
-    Each stream is Philox-4x64: half of the subkey is its key and half fills the upper words of its counter.
+    Each stream is ChaCha20 under its own subkey (``mechanisms.bits``).
     """
 
     def __init__(self, *, insecure_seed: int | None = None) -> None:
@@ -35,10 +34,10 @@ class NoiseSource:
     def describe(self) -> str:
         """For the certificate."""
         if self.secure:
-            return "Philox streams keyed with 256 bits of operating-system entropy, fresh for this fit"
+            return "ChaCha20 streams keyed with 256 bits of operating-system entropy, fresh for this fit"
         return "FIXED TEST SEED: the noise can be reproduced, so this is NOT FOR RELEASE"
 
-    def stream(self, purpose: str, run: int = 0) -> np.random.Generator:
+    def stream(self, purpose: str, run: int = 0) -> BitStream:
         """The stream of that name; asking for it a second time is an error."""
         if os.getpid() != self._process:
             raise PlanViolationError("a noise source does not cross into another process: make one there")
@@ -46,9 +45,7 @@ class NoiseSource:
             raise PlanViolationError(f"the noise for {purpose!r}, run {run}, was already drawn")
         self._used.add((purpose, run))
         message = f"{purpose}\x00{run}".encode()
-        words = np.frombuffer(hashlib.blake2b(message, key=self._key, digest_size=32).digest(), dtype=np.uint64)
-        counter = np.array([0, 0, words[2], words[3]], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=words[:2], counter=counter))
+        return BitStream(hashlib.blake2b(message, key=self._key, digest_size=32).digest())
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""

@@ -1,4 +1,4 @@
-"""Gaussian noise drawn one run ahead, on a thread of its own, while the step that will need it is computed."""
+"""Exact Gaussian noise drawn one run ahead, on a thread of its own, while the step that will need it is computed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from types import TracebackType
 
 import numpy as np
 
-from discreet.arrays import FloatArray
+from discreet.arrays import IntArray
 from discreet.errors import PlanViolationError
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.noise import NoiseSource
 
 WORTH_A_THREAD = 4096
@@ -18,26 +19,26 @@ WORTH_A_THREAD = 4096
 
 
 class NoiseAhead:
-    """Standard normal vectors for the runs of one stage, in order; NumPy lets go of the interpreter while it draws.
+    """Noise in steps of a grid for the runs of one stage, in order; the sampler lets go of the interpreter.
 
-    Guarantee: run t gets exactly the numbers that ``source.stream(purpose, t).standard_normal(size)`` would give,
+    Guarantee: run t gets exactly the numbers that ``grid.sampler`` draws from ``source.stream(purpose, t)``,
     once, whatever the threads do; no data enters here, so drawing early cannot make noise depend on data. What was
     drawn ahead does not cross a fork: in the child it is wiped, and asking for it is an error there, as it is
     for the source itself.
     Two buffers alternate: what :meth:`take` returns is valid until the next :meth:`take`.
     """
 
-    def __init__(self, source: NoiseSource, purpose: str, runs: int, size: int) -> None:
+    def __init__(self, source: NoiseSource, purpose: str, runs: int, grid: Grid) -> None:
         """Start drawing run 0; vectors so small that a thread costs more than they do are drawn when asked for."""
-        self._source, self._purpose, self._runs = source, purpose, runs
+        self._source, self._purpose, self._runs, self._sampler = source, purpose, runs, grid.sampler
         self._process = os.getpid()
-        self._buffers = (np.empty(size), np.empty(size))
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="noise") if size >= WORTH_A_THREAD else None
+        self._buffers = (np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64))
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="noise") if grid.size >= WORTH_A_THREAD else None
         self._next = 0
         self._pending: Future[None] | None = self._submit(0)
         _ALIVE.add(self)
 
-    def take(self) -> FloatArray:
+    def take(self) -> IntArray:
         """The noise of the next run; the one after it is being drawn when this returns."""
         if os.getpid() != self._process:
             raise PlanViolationError("noise that was drawn ahead does not cross into another process: draw it there")
@@ -58,12 +59,12 @@ class NoiseAhead:
         return self._worker.submit(self._draw, run)
 
     def _draw(self, run: int) -> None:
-        self._source.stream(self._purpose, run).standard_normal(out=self._buffers[run % 2])
+        self._sampler.fill(self._source.stream(self._purpose, run), self._buffers[run % 2])
 
     def _forget(self) -> None:
         """In the child of a fork: the parent will use these numbers, so nobody else may."""
         for buffer in self._buffers:
-            buffer.fill(np.nan)
+            buffer.fill(np.iinfo(np.int64).min)
         self._pending = None
 
     def __enter__(self) -> NoiseAhead:

@@ -16,6 +16,8 @@ from scipy.special import ndtri
 
 from discreet.arrays import FloatArray, IntArray
 from discreet.errors import PlanViolationError
+from discreet.mechanisms.bits import BitStream, Randomness, bits_of
+from discreet.mechanisms.grid import laplace_release
 from discreet.privacy import events
 from discreet.privacy.plan import Stage
 from discreet.queries.picks import GAUSSIAN, GUMBEL, TopPicks, row_norms
@@ -52,7 +54,7 @@ def gumbel_scales(stage: Stage) -> tuple[float, float | None]:
 # -------------------------------------------------------------------- the mechanisms
 
 
-def release_gumbel(value: Any, stage: Stage, rng: np.random.Generator) -> FloatArray:
+def release_gumbel(value: Any, stage: Stage, randomness: Randomness) -> FloatArray:
     """The K candidates of largest score plus Gumbel noise in each row, each with weight 1/K or its Laplace value.
 
     Guarantee: if no entry moves by more than ``stage.sensitivity`` between neighbours (entries in [0, C], checked), the
@@ -66,21 +68,22 @@ def release_gumbel(value: Any, stage: Stage, rng: np.random.Generator) -> FloatA
     if not stage.is_private:
         return _without_noise(scores, picks, query.with_values)
     scale, spread = gumbel_scales(stage)
+    bits = bits_of(randomness)
 
     def noise(size: int) -> FloatArray:
-        return np.asarray(scale * rng.gumbel(size=size))
+        return np.asarray(-scale * np.log(-np.log(bits.uniform(size))))
 
     def largest(size: int, count: int) -> FloatArray:
-        return np.asarray(-scale * np.log(-_log_uniform_maxima(size, count, rng)))
+        return np.asarray(-scale * np.log(-_log_uniform_maxima(size, count, bits)))
 
-    chosen, true_values, _ = _noisy_top(scores, picks, noise, largest, rng)
+    chosen, true_values, _ = _noisy_top(scores, picks, noise, largest, bits)
     weights = np.full(chosen.shape, 1 / picks)
     if spread is not None:
-        weights = true_values + rng.laplace(scale=spread, size=chosen.shape)
+        weights = laplace_release(true_values, query.clip, spread, bits)
     return np.stack([chosen.astype(np.float64), weights], axis=-1)
 
 
-def release_gaussian(value: Any, stage: Stage, rng: np.random.Generator) -> FloatArray:
+def release_gaussian(value: Any, stage: Stage, randomness: Randomness) -> FloatArray:
     """The K largest entries of each row after Gaussian noise on all, with their noisy values.
 
     Guarantee: rows are non-negative with norm at most C (checked), so all of them move by at most
@@ -92,20 +95,20 @@ def release_gaussian(value: Any, stage: Stage, rng: np.random.Generator) -> Floa
         raise PlanViolationError(f"stage {stage.name!r} needs non-negative rows of norm at most {clip:g}")
     if stage.noise_std == 0:
         return _without_noise(scores, picks, True)
-    scale = stage.noise_std
+    scale, bits = stage.noise_std, bits_of(randomness)
 
     def noise(size: int) -> FloatArray:
-        return scale * rng.standard_normal(size)
+        return np.asarray(scale * ndtri(bits.uniform(size)))
 
     def largest(size: int, count: int) -> FloatArray:
-        return np.asarray(-scale * ndtri(-np.expm1(_log_uniform_maxima(size, count, rng))))
+        return np.asarray(-scale * ndtri(-np.expm1(_log_uniform_maxima(size, count, bits))))
 
-    chosen, _, noisy = _noisy_top(scores, picks, noise, largest, rng)
+    chosen, _, noisy = _noisy_top(scores, picks, noise, largest, bits)
     return np.stack([chosen.astype(np.float64), noisy], axis=-1)
 
 
 def _noisy_top(
-    scores: sp.csr_array, picks: int, noise: Noise, largest: LargestNoise, rng: np.random.Generator
+    scores: sp.csr_array, picks: int, noise: Noise, largest: LargestNoise, bits: BitStream
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Candidates, scores and noisy scores of the ``picks`` largest noisy entries of each row, the largest first."""
     rows, width = scores.shape
@@ -115,7 +118,7 @@ def _noisy_top(
         part = slice(scores.indptr[row], scores.indptr[row + 1])
         stored, values = scores.indices[part].astype(np.int64), scores.data[part]
         absent = min(picks, width - len(stored))
-        ids = np.concatenate([stored, _others(stored, width, absent, rng)])
+        ids = np.concatenate([stored, _others(stored, width, absent, bits)])
         before = np.concatenate([values, np.zeros(absent)])
         after = np.concatenate([values + noise(len(stored)), largest(width - len(stored), absent)])
         best = np.argsort(-after)[:picks]
@@ -123,18 +126,19 @@ def _noisy_top(
     return chosen, true, noisy
 
 
-def _log_uniform_maxima(size: int, count: int, rng: np.random.Generator) -> FloatArray:
+def _log_uniform_maxima(size: int, count: int, bits: BitStream) -> FloatArray:
     """Logarithms of the ``count`` largest of ``size`` uniform numbers: each is a root of another below the last."""
-    return -np.cumsum(rng.standard_exponential(count) / np.arange(size, size - count, -1))
+    return np.cumsum(np.log(bits.uniform(count)) / np.arange(size, size - count, -1))
 
 
-def _others(stored: IntArray, width: int, count: int, rng: np.random.Generator) -> IntArray:
+def _others(stored: IntArray, width: int, count: int, bits: BitStream) -> IntArray:
     """``count`` different candidates that are not stored, uniformly and in random order."""
     if 2 * (len(stored) + count) > width:
-        return rng.permutation(np.setdiff1d(np.arange(width), stored))[:count]
+        free = np.setdiff1d(np.arange(width), stored)
+        return free[bits.permutation(len(free))[:count]]
     found = np.empty(0, dtype=np.int64)
     while len(found) < count:  # at least half of all candidates are free
-        drawn = rng.integers(width, size=2 * count + 8)
+        drawn = bits.integers(width, 2 * count + 8)
         drawn = drawn[~np.isin(drawn, stored) & ~np.isin(drawn, found)]
         _, first = np.unique(drawn, return_index=True)
         found = np.concatenate([found, drawn[np.sort(first)]])

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.errors import ParameterError
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local.multi_bit import BEST_SHARE, MultiBit, _distinct, best_sampled
 
 CASES = [
@@ -93,7 +94,7 @@ def test_one_record_and_many_have_the_enumerated_law() -> None:
 
 @pytest.mark.parametrize(("width", "size"), [(5, 1), (5, 2), (5, 3), (5, 5), (40, 3)])
 def test_all_subsets_are_equally_likely(width: int, size: int) -> None:
-    chosen = _distinct(20_000, width, size, np.random.default_rng(1))
+    chosen = _distinct(20_000, width, size, BitStream(bytes(32)))
     assert (np.diff(chosen, axis=1) > 0).all()
     counts = np.bincount(chosen.ravel(), minlength=width)
     share = size / width

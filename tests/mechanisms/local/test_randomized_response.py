@@ -35,7 +35,7 @@ def test_one_label_and_many_have_that_law() -> None:
     for label in range(-1, 4):
         exact = np.array([probability(response, report, label) for report in range(4)])
         for draws in (
-            np.array([response.encode(label, rng) for _ in range(10_000)]),
+            np.array([response.encode(label, rng) for _ in range(4_000)]),
             response.encode_rows(np.full(40_000, label), rng),
         ):
             frequency = np.bincount(draws, minlength=4) / len(draws)

@@ -153,7 +153,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("noise per tensor, accounted once", "replay", Subject("dp-mlp", DP_MLP.level, 1.0, (("clipping", "per-layer"),)),
        "times its clip norm", seen=True)  # fmt: skip
 def _(patch: pytest.MonkeyPatch) -> None:
-    def whole_norm_each(self: Any, network: torch.nn.Module) -> ClipRule:
+    def whole_norm_each(self: Any, network: torch.nn.Module, *room: Any) -> ClipRule:
         layers = sum(any(True for _ in part.parameters(recurse=False)) for part in network.modules())
         return ClipRule.layers(self.clip_norm * np.sqrt(layers), layers)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import curator, dpsgd, gaussian, noise
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.mechanisms.local import stages as local_stages
 from discreet.mechanisms.objective import perturbation
@@ -27,11 +28,16 @@ STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 40),), runs=400)
 # -------------------------------------------------------------------- scale and law
 
 
+def _generator(stream: BitStream) -> np.random.Generator:
+    """Floating-point noise, as a fault would draw it."""
+    return np.random.default_rng(list(stream.bytes(16)))
+
+
 def _gaussian(patch: pytest.MonkeyPatch, draw: Any) -> None:
     """Gaussian stages with noise of another kind: ``draw(rng, stage, shape)``."""
 
-    def other(value: np.ndarray, stage: Stage, rng: np.random.Generator) -> np.ndarray:
-        return value + draw(rng, stage, value.shape)
+    def other(value: np.ndarray, stage: Stage, stream: BitStream) -> np.ndarray:
+        return value + draw(_generator(stream), stage, value.shape)
 
     patch.setitem(curator.MECHANISMS, "gaussian", other)
 
@@ -69,12 +75,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("steps with noise for the root of the group", "curator",
        Subject("dp-gnn", "node:owned,max_degree=3"), "scale of noise", seen=True)  # fmt: skip
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = dpsgd.release
+    real = curator.Curator._answer_step
 
-    def rooted(value: np.ndarray, stage: Stage, drawn: np.ndarray) -> np.ndarray:
-        return real(value, stage, drawn / np.sqrt(dpsgd.steps_of(stage).touched.examples))
+    def rooted(self: Any, stage: Stage, run: int, batch: Any, value: np.ndarray, terms: Any) -> np.ndarray:
+        noisy = real(self, stage, run, batch, value, terms)
+        return value + (noisy - value) / np.sqrt(dpsgd.steps_of(stage).touched.examples)
 
-    patch.setattr(dpsgd, "release", rooted)
+    patch.setattr(curator.Curator, "_answer_step", rooted)
 
 
 @fault("a tilt at twice its rate", "curator", GCON, "law of noise")
@@ -85,7 +92,10 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("a Gaussian tilt instead of an Erlang one", "curator", GCON, "law of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(perturbation, "noise_matrix", lambda d, c, rate, rng: rng.standard_normal((d, c)) * np.sqrt(d) / rate)
+    def tilt(width: int, classes: int, rate: float, stream: BitStream) -> np.ndarray:
+        return _generator(stream).standard_normal((width, classes)) * np.sqrt(width) / rate
+
+    patch.setattr(perturbation, "noise_matrix", tilt)
 
 
 # -------------------------------------------------------------------- reuse and dependence
@@ -111,9 +121,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("the same noise in two stages", "curator", GAP_EDGE, "independent entries and stages")
 def _(patch: pytest.MonkeyPatch) -> None:
-    def one_stream(self: Any, purpose: str, run: int = 0) -> np.random.Generator:
-        words = np.frombuffer(hashlib.blake2b(b"any stage", key=self._key, digest_size=32).digest(), dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=words[:2]))
+    def one_stream(self: Any, purpose: str, run: int = 0) -> BitStream:
+        return BitStream(hashlib.blake2b(b"any stage", key=self._key, digest_size=32).digest())
 
     patch.setattr(noise.NoiseSource, "stream", one_stream)
 
@@ -145,8 +154,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = gaussian.release
 
-    def first_part(value: np.ndarray, stage: Stage, rng: np.random.Generator) -> np.ndarray:
-        noisy = real(value, stage, rng)
+    def first_part(value: np.ndarray, stage: Stage, stream: BitStream) -> np.ndarray:
+        noisy = real(value, stage, stream)
         noisy[-2:] = value[-2:]
         return noisy
 
@@ -158,9 +167,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("batches drawn with replacement", "curator", POISSON, "holds an example twice", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
-    def again(stage: Stage, rng: np.random.Generator) -> np.ndarray:
+    def again(stage: Stage, stream: BitStream) -> np.ndarray:
         query = dpsgd.steps_of(stage)
-        return rng.integers(query.num_examples, size=query.batch_size)
+        return stream.integers(query.num_examples, query.batch_size)
 
     patch.setattr(dpsgd, "draw_batch", again)
 
@@ -179,15 +188,15 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("every example in every batch, amplification claimed", "curator", POISSON, "rate of batches")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dpsgd, "draw_batch", lambda stage, rng: np.arange(dpsgd.steps_of(stage).num_examples))
+    patch.setattr(dpsgd, "draw_batch", lambda stage, stream: np.arange(dpsgd.steps_of(stage).num_examples))
 
 
 @fault("consecutive examples instead of coins", "curator", POISSON, "independent coins")
 def _(patch: pytest.MonkeyPatch) -> None:
-    def block(stage: Stage, rng: np.random.Generator) -> np.ndarray:
+    def block(stage: Stage, stream: BitStream) -> np.ndarray:
         query = dpsgd.steps_of(stage)
         examples, size = query.num_examples, query.batch_size
-        return np.sort((rng.integers(examples) + np.arange(size)) % examples)
+        return np.sort((stream.integers(examples, 1) + np.arange(size)) % examples)
 
     patch.setattr(dpsgd, "draw_batch", block)
 
@@ -227,15 +236,16 @@ ONE_BIT = Subject("lpgnn", "local", 2.0, (*RANGE, ("mechanism", "one-bit")))
 def _(patch: pytest.MonkeyPatch) -> None:
     real = multi_bit.MultiBit.encode_rows
 
-    def whole(self: Any, values: np.ndarray) -> np.ndarray:
+    def whole(self: Any, values: np.ndarray, bits: BitStream) -> np.ndarray:
         low, high = self.feature_range
-        return 1 / (np.exp(self.epsilon) + 1) + (values - low) / (high - low) * np.tanh(self.epsilon / 2)
+        chance = 1 / (np.exp(self.epsilon) + 1) + (values - low) / (high - low) * np.tanh(self.epsilon / 2)
+        return bits.coins(chance.clip(0, 1), values.shape)
 
     class Bold(multi_bit.MultiBit):
-        chance_of_plus = whole
+        _plus = whole
 
-    def encode_rows(self: Any, rows: Any, rng: np.random.Generator, **more: Any) -> Any:
-        return real(Bold(self.epsilon, self.width, self.feature_range, self.sampled), rows, rng, **more)
+    def encode_rows(self: Any, rows: Any, stream: BitStream, **more: Any) -> Any:
+        return real(Bold(self.epsilon, self.width, self.feature_range, self.sampled), rows, stream, **more)
 
     patch.setattr(multi_bit.MultiBit, "encode_rows", encode_rows)
 
@@ -246,10 +256,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
     real = RandomizedResponse.encode_rows
 
-    def bold(self: Any, labels: Any, rng: np.random.Generator) -> np.ndarray:
-        return np.where(
-            rng.random(len(labels)) < 0.5, np.asarray(labels, dtype=np.int64).clip(0), real(self, labels, rng)
-        )
+    def bold(self: Any, labels: Any, stream: BitStream) -> np.ndarray:
+        truth = np.asarray(labels, dtype=np.int64).clip(0)
+        return np.where(stream.coins(0.5, len(labels)), truth, real(self, labels, stream))
 
     patch.setattr(RandomizedResponse, "encode_rows", bold)
 
@@ -258,11 +267,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = local_stages.release
 
-    def ranged(value: Any, stage: Stage, rng: np.random.Generator) -> Any:
+    def ranged(value: Any, stage: Stage, stream: BitStream) -> Any:
         dense = np.asarray(value, dtype=np.float64)
         if isinstance(stage.query, FeatureReports):
             dense = dense / np.abs(dense).max()
-        return real(dense, stage, rng)
+        return real(dense, stage, stream)
 
     for name in local_stages.FEATURES:
         patch.setitem(curator.MECHANISMS, name, ranged)

@@ -1,19 +1,25 @@
-"""Reports by added noise, to compare with the multi-bit mechanism: Laplace, and the exact Gaussian."""
+"""Reports by added noise, to compare with the multi-bit mechanism: Laplace and Gaussian, exact on a public grid."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
+from discreet.mechanisms.bits import BitStream, Randomness, bits_of
+from discreet.mechanisms.grid import Grid, laplace_release
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
 
 _BLOCK = 1 << 22
+_ROUNDED_UP = 2.0**-48
+"""More than the error of the few roundings in a sensitivity."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +49,18 @@ class AdditiveReports(ABC):
         """Standard deviation of the noise on a feature."""
 
     @abstractmethod
-    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray: ...
+    def _noisy(self, values: FloatArray, bits: BitStream) -> FloatArray:
+        """Values in the range with noise on each of them; records lie along the last axis."""
 
-    def encode(self, record: Array, rng: np.random.Generator, *, outside: Outside = "refuse") -> SingleArray:
+    def encode(self, record: Array, randomness: Randomness, *, outside: Outside = "refuse") -> SingleArray:
         """The report of one record: features less the middle of the range, with noise."""
         checked_outside(outside)
         if outside == "refuse":
             refuse_outside(record[None, :], self.feature_range, name_of_row=None)
-        centred = clipped(record, self.feature_range) - self.middle
-        return (centred + self._noise(record.shape, rng)).astype(np.float32)
+        noisy = self._noisy(clipped(record, self.feature_range), bits_of(randomness))
+        return (noisy - self.middle).astype(np.float32)
 
-    def encode_rows(self, rows: Any, rng: np.random.Generator, *, outside: Outside = "refuse") -> SingleArray:
+    def encode_rows(self, rows: Any, randomness: Randomness, *, outside: Outside = "refuse") -> SingleArray:
         """The reports of many records, in blocks of rows; always dense, as noise is.
 
         Guarantee: as for one record; the random numbers drawn do not depend on the records.
@@ -61,13 +68,12 @@ class AdditiveReports(ABC):
         checked_outside(outside)
         if outside == "refuse":
             refuse_outside(rows, self.feature_range)
-        found = np.empty(rows.shape, dtype=np.float32)
+        found, bits = np.empty(rows.shape, dtype=np.float32), bits_of(randomness)
         step = max(1, _BLOCK // self.width)
         for first in range(0, rows.shape[0], step):
             part = rows[first : first + step]
             dense = np.asarray(part if isinstance(part, np.ndarray) else part.toarray())
-            centred = clipped(dense, self.feature_range) - self.middle
-            found[first : first + step] = centred + self._noise(dense.shape, rng)
+            found[first : first + step] = self._noisy(clipped(dense, self.feature_range), bits) - self.middle
         return found
 
     def rectify(self, reports: Array) -> FloatArray:
@@ -98,8 +104,9 @@ class LaplaceReports(AdditiveReports):
         """√2 times the scale."""
         return math.sqrt(2) * self.laplace_scale
 
-    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        return rng.laplace(0.0, self.laplace_scale, shape)
+    def _noisy(self, values: FloatArray, bits: BitStream) -> FloatArray:
+        low, high = (Fraction(end) for end in self.feature_range)
+        return laplace_release(values, high - low, self.width * (high - low) / Fraction(self.epsilon), bits)
 
 
 @dataclass(frozen=True)
@@ -129,5 +136,14 @@ class GaussianReports(AdditiveReports):
         low, high = self.feature_range
         return math.sqrt(self.width) * (high - low) / gaussian_mu(self.epsilon, self.delta)
 
-    def _noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        return self.noise_std * rng.standard_normal(shape)
+    def _noisy(self, values: FloatArray, bits: BitStream) -> FloatArray:
+        return self._grid.add(values, self._grid.sampler.draw(bits, values.shape))
+
+    @cached_property
+    def _grid(self) -> Grid:
+        """Of one record, whose features move by at most √d(β − α) together, rounded up."""
+        from discreet.privacy.events.gaussian import gaussian_mu
+
+        low, high = self.feature_range
+        moved = math.sqrt(self.width) * (high - low) * (1 + _ROUNDED_UP)
+        return Grid.for_release(moved, 1 / gaussian_mu(self.epsilon, self.delta), self.width)

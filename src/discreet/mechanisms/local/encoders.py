@@ -1,4 +1,7 @@
-"""The mechanisms that make a report of a record's features, by name. NumPy alone: this runs where records live."""
+"""The mechanisms that make a report of a record's features, by name.
+
+NumPy and cryptography alone: this runs where records live.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Array, FloatArray, IntArray, SingleArray
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
+from discreet.mechanisms.bits import BitStream, Randomness, WordArray, bits_of
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
-from discreet.mechanisms.local.randomized_response import MOST_EPSILON
+from discreet.mechanisms.local.randomized_response import _ROUNDED_UP, MOST_EPSILON
 
 _BLOCK = 1 << 22  # entries of a block of random numbers: 32 MB
 
@@ -78,7 +79,7 @@ class MultiBit:
         if self.epsilon / self.sampled > MOST_EPSILON:
             raise ParameterError(
                 f"epsilon of a feature's report must be at most {MOST_EPSILON:g}, not {self.epsilon / self.sampled:g}; "
-                "beyond that coins of double precision are too coarse: use inf where no protection is meant"
+                "beyond that next to nothing is protected: use inf where no protection is meant"
             )
 
     # ---------------------------------------------------------------- where the record lives
@@ -90,18 +91,34 @@ class MultiBit:
         least = 1 / (math.exp(min(share, 700.0)) + 1)
         return np.asarray(least + (values - low) / (high - low) * math.tanh(share / 2), dtype=np.float64)
 
-    def encode(self, record: Array, rng: np.random.Generator, *, outside: Outside = "refuse") -> npt.NDArray[np.int8]:
-        """The report of one record: −1, 0 or +1 for each feature. NumPy alone, as a device runs it."""
+    def _plus(self, values: Array, bits: BitStream) -> BoolArray:
+        """Signs of chosen features, True for +1: a coin is tossed for the less likely sign, whose chance is at most ½.
+
+        Guarantee: that chance is the exact value of a double which is at least 1/(e^{ε/m} + 1), because it is rounded
+        up; so the likelier sign has at most e^{ε/m} times as much, in the machine's arithmetic and for every value.
+        """
+        low, high = self.feature_range
+        share = self.epsilon / self.sampled
+        least = 1 / (math.exp(share) + 1) * (1 + _ROUNDED_UP)
+        from_nearer_end = np.minimum(values - low, high - values) / (high - low)
+        unlikely = np.clip(least + from_nearer_end * math.tanh(share / 2), least, 0.5)
+        surprise = bits.coins(unlikely, values.shape)
+        upper_half = values - low > high - values
+        return np.asarray(upper_half ^ surprise)
+
+    def encode(self, record: Array, randomness: Randomness, *, outside: Outside = "refuse") -> npt.NDArray[np.int8]:
+        """The report of one record: −1, 0 or +1 for each feature. As a device runs it."""
         checked_outside(outside)
         if outside == "refuse":
             refuse_outside(record[None, :], self.feature_range, name_of_row=None)
-        chosen = rng.choice(self.width, size=self.sampled, replace=False)
-        plus = rng.random(self.sampled) < self.chance_of_plus(clipped(record[chosen], self.feature_range))
+        bits = bits_of(randomness)
+        chosen = bits.choice_without_replacement(self.width, self.sampled)
+        plus = self._plus(clipped(record[chosen], self.feature_range), bits)
         report = np.zeros(self.width, dtype=np.int8)
         report[chosen] = np.where(plus, 1, -1)
         return report
 
-    def encode_rows(self, rows: Any, rng: np.random.Generator, *, outside: Outside = "refuse") -> Any:
+    def encode_rows(self, rows: Any, randomness: Randomness, *, outside: Outside = "refuse") -> Any:
         """The reports of many records at once, dense or CSR in; CSR out where few features are chosen.
 
         Guarantee: each row of the result has the distribution of :meth:`encode` on that row and is independent of
@@ -112,10 +129,10 @@ class MultiBit:
         if outside == "refuse":
             refuse_outside(rows, self.feature_range)
         count = rows.shape[0]
-        chosen = _distinct(count, self.width, self.sampled, rng)
+        bits = bits_of(randomness)
+        chosen = _distinct(count, self.width, self.sampled, bits)
         values = np.asarray(rows[np.repeat(np.arange(count), self.sampled), chosen.ravel()], dtype=np.float64)
-        uniform = rng.random(count * self.sampled)
-        plus = uniform < self.chance_of_plus(clipped(values.ravel(), self.feature_range))
+        plus = self._plus(clipped(values.ravel(), self.feature_range), bits)
         return self._assembled(chosen, np.where(plus, np.float32(1), np.float32(-1)).reshape(chosen.shape))
 
     def _assembled(self, chosen: IntArray, signs: SingleArray) -> Any:
@@ -168,22 +185,25 @@ class MultiBit:
         return bool((counts == self.sampled).all())
 
 
-def _distinct(count: int, width: int, size: int, rng: np.random.Generator) -> IntArray:
-    """For each of ``count`` rows, ``size`` different columns in rising order, all subsets equally likely."""
+def _distinct(count: int, width: int, size: int, bits: BitStream) -> IntArray:
+    """For each of ``count`` rows, ``size`` different columns in rising order, all subsets equally likely.
+
+    (Up to two equal words of 64 bits in a row; no record enters here, so privacy does not rest on it.)
+    """
     if size == width:
         return np.broadcast_to(np.arange(width, dtype=np.int64), (count, width)).copy()
     if size * size > width:
-        parts = [_smallest(rng.random((last - first, width)), size) for first, last in _blocks(count, width)]
+        parts = [_smallest(bits.words((last - first, width)), size) for first, last in _blocks(count, width)]
         return np.concatenate(parts) if parts else np.empty((0, size), dtype=np.int64)
-    chosen = np.sort(rng.integers(width, size=(count, size)), axis=1)
+    chosen = np.sort(bits.integers(width, (count, size)), axis=1)
     while True:  # a row that holds a column twice is drawn again as a whole: all subsets stay equally likely
         repeated = np.flatnonzero((np.diff(chosen, axis=1) == 0).any(axis=1))
         if len(repeated) == 0:
             return chosen
-        chosen[repeated] = np.sort(rng.integers(width, size=(len(repeated), size)), axis=1)
+        chosen[repeated] = np.sort(bits.integers(width, (len(repeated), size)), axis=1)
 
 
-def _smallest(draws: FloatArray, size: int) -> IntArray:
+def _smallest(draws: WordArray, size: int) -> IntArray:
     return np.sort(np.argpartition(draws, size - 1, axis=1)[:, :size], axis=1)
 
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
+from discreet.mechanisms.bits import Randomness, bits_of
 
 MOST_EPSILON = 30.0
-"""Of one coin: its probabilities are multiples of 2⁻⁵³, which tell budgets up to here apart and no further."""
+"""Of one coin: a lie is then one in 10¹³, and no protection is left to speak of."""
+_ROUNDED_UP = 2.0**-48
+"""More than the error of the few roundings in a probability, so that what is tossed is never below what is claimed."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class RandomizedResponse:
         if self.epsilon > MOST_EPSILON:
             raise ParameterError(
                 f"epsilon of a label's report must be at most {MOST_EPSILON:g}, not {self.epsilon!r}; "
-                "beyond that coins of double precision are too coarse: use inf where no protection is meant"
+                "beyond that next to nothing is protected: use inf where no protection is meant"
             )
         if self.num_classes < 2:
             raise ParameterError(f"randomised response needs at least two classes, not {self.num_classes}")
@@ -61,25 +64,29 @@ class RandomizedResponse:
         np.fill_diagonal(matrix, self.keep)
         return matrix
 
-    def encode(self, label: int, rng: np.random.Generator) -> int:
-        """The report of one label, as a device runs it."""
-        self._check(np.asarray([label]))
-        if label >= 0 and rng.random() < self.keep:
-            return int(label)
-        if label < 0:
-            return int(rng.integers(self.num_classes))
-        step = int(rng.integers(1, self.num_classes))
-        return (int(label) + step) % self.num_classes
+    @property
+    def lie(self) -> float:
+        """The probability of not telling the truth, rounded up.
 
-    def encode_rows(self, labels: Array, rng: np.random.Generator) -> IntArray:
+        The coin is tossed for this and not for ``keep``: near 1 doubles are too coarse to tell large budgets apart.
+        """
+        others = self.num_classes - 1
+        return others / (math.exp(min(self.epsilon, 700.0)) + others) * (1 + _ROUNDED_UP)
+
+    def encode(self, label: int, randomness: Randomness) -> int:
+        """The report of one label, as a device runs it."""
+        return int(self.encode_rows(np.asarray([label]), randomness)[0])
+
+    def encode_rows(self, labels: Array, randomness: Randomness) -> IntArray:
         """The reports of many labels, each as by :meth:`encode`; what is drawn does not depend on the labels."""
         given = np.asarray(labels)
         self._check(given)
-        kept = rng.random(len(given)) < self.keep
-        step = rng.integers(1, self.num_classes, size=len(given))
-        anything = rng.integers(self.num_classes, size=len(given))
+        bits = bits_of(randomness)
+        lies = bits.coins(self.lie, len(given))
+        step = 1 + bits.integers(self.num_classes - 1, len(given))
+        anything = bits.integers(self.num_classes, len(given))
         whole = given.astype(np.int64)
-        return np.where(whole < 0, anything, np.where(kept, whole, (whole + step) % self.num_classes))
+        return np.where(whole < 0, anything, np.where(lies, (whole + step) % self.num_classes, whole))
 
     def admits(self, reports: Array) -> bool:
         """Whether every entry could be a report."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Array, SingleArray
 from discreet.errors import GraphError, PlanViolationError
+from discreet.mechanisms.bits import Randomness
 from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, FeatureEncoder, feature_encoder
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.multi_bit import MultiBit
@@ -74,15 +75,15 @@ def is_local(stage: Stage) -> bool:
     return isinstance(stage.query, Reports)
 
 
-def release(value: Any, stage: Stage, rng: np.random.Generator) -> Any:
+def release(value: Any, stage: Stage, randomness: Randomness) -> Any:
     """The reports of all records, each as its owner would make it; the records themselves without privacy."""
     if not stage.is_private:
         return value.copy()
     if isinstance(stage.query, LabelReports):
-        return response_of(stage).encode_rows(value, rng).astype(np.float64)
+        return response_of(stage).encode_rows(value, randomness).astype(np.float64)
     assert isinstance(stage.query, FeatureReports)
     outside: Any = stage.query.outside
-    return encoder_of(stage).encode_rows(value, rng, outside=outside)
+    return encoder_of(stage).encode_rows(value, randomness, outside=outside)
 
 
 def check_reports(value: Any, stage: Stage) -> None:

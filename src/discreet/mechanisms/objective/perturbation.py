@@ -22,10 +22,13 @@ from functools import lru_cache
 
 import numpy as np
 from dp_accounting.dp_event import DpEvent
+from scipy.special import ndtri
 from scipy.stats import gamma as gamma_law
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PlanViolationError
+from discreet.mechanisms.bits import Randomness, bits_of
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.objective.losses import ScalarLoss, loss_by_name
 from discreet.mechanisms.objective.minimise import Problem, minimise
 from discreet.privacy import events
@@ -158,15 +161,17 @@ def noise_rate(facts: ObjectiveFacts, ridge: float) -> float:
     return budget / (facts.classes * steepness(facts, norm_bound(facts, ridge)) * facts.sensitivity)
 
 
-def noise_matrix(width: int, classes: int, rate: float, rng: np.random.Generator) -> FloatArray:
+def noise_matrix(width: int, classes: int, rate: float, randomness: Randomness) -> FloatArray:
     """B by algorithm 2: for each class a uniform direction in ℝᵈ times an Erlang(d, β) radius (14).
 
     Guarantee: the density of a column b is proportional to exp(−β‖b‖), so shifting it by t changes its
     logarithm by at most βt.
     """
-    directions = rng.standard_normal((width, classes))
+    bits = bits_of(randomness)
+    directions = ndtri(bits.uniform((width, classes)))
     directions /= np.linalg.norm(directions, axis=0)
-    return np.asarray(directions * (rng.gamma(width, size=classes) / rate))
+    radii = -np.log(bits.uniform((width, classes))).sum(axis=0)  # Erlang: as many exponentials as dimensions
+    return np.asarray(directions * (radii / rate))
 
 
 @dataclass(frozen=True)
@@ -214,7 +219,7 @@ def draft_event(epsilon: float, delta: float) -> DpEvent:
 # -------------------------------------------------------------------- the mechanism
 
 
-def release(value: Array, stage: Stage, rng: np.random.Generator) -> Array:
+def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
     """Θ (d × c): minimise the perturbed objective on rows [Z | Y], check the gradient, add the output noise.
 
     Guarantee: if Σᵢ‖valueᵢ − value′ᵢ‖ ≤ ``stage.sensitivity`` between neighbours (rows-l2-sum; Y, being public,
@@ -229,10 +234,11 @@ def release(value: Array, stage: Stage, rng: np.random.Generator) -> Array:
     if not stage.is_private:
         return minimise(Problem(z, y, query.ridge, np.zeros((z.shape[1], classes)), loss), query.gradient_norm)
     noise = perturbation(ObjectiveFacts.of(query, stage.event), query.ridge)
-    tilt = noise_matrix(z.shape[1], classes, noise.rate, rng)
+    bits = bits_of(randomness)
+    tilt = noise_matrix(z.shape[1], classes, noise.rate, bits)
     theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss), query.gradient_norm)
-    spread = output_std(noise.total_ridge, stage.event.events[1].noise_multiplier, query.gradient_norm)
-    return theta + spread * rng.standard_normal(theta.shape)
+    moved = 2 * query.gradient_norm / noise.total_ridge  # see output_std
+    return Grid.for_release(moved, stage.event.events[1].noise_multiplier, theta.size).release(theta, bits)
 
 
 def minimiser_of(stage: Stage) -> PropagatedRows:

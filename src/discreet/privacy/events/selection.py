@@ -22,6 +22,7 @@ says nothing of what repeating does to that δ. η = 0 is the logarithmic law, �
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import attr
 import numpy as np
@@ -77,8 +78,15 @@ def generating(shape: float, gamma: float, x: FloatArray) -> FloatArray:
     return np.asarray((powers - 1) / (gamma**-shape - 1))
 
 
-def draw_repeats(mean: float, shape: float, rng: np.random.Generator) -> int:
-    """A secret K; ``rng`` is a stream of the curator's.
+class Uniforms(Protocol):
+    """What draws numbers between 0 and 1: a stream of the tuner's secret source."""
+
+    def uniform(self, size: int) -> FloatArray:
+        """``size`` independent numbers strictly between 0 and 1."""
+
+
+def draw_repeats(mean: float, shape: float, secret: Uniforms) -> int:
+    """A secret K.
 
     γ is a hair above the one that is charged: the bound falls as γ grows, so rounding never runs against it.
     """
@@ -86,9 +94,10 @@ def draw_repeats(mean: float, shape: float, rng: np.random.Generator) -> int:
     if gamma == 1:
         return 1
     if shape == LOGARITHMIC:
-        return int(rng.logseries(1 - gamma))
+        first, second = secret.uniform(2)  # a mixture of geometric laws (Kendall 1948)
+        return 1 + math.floor(math.log(second) / math.log(-math.expm1(first * math.log(gamma))))
     if shape == GEOMETRIC:
-        return int(rng.geometric(gamma))
+        return 1 + math.floor(math.log(secret.uniform(1)[0]) / math.log1p(-gamma))
     raise PrivacyError(f"no way to draw the number of runs with shape {shape}: use 0 or 1")
 
 
