@@ -251,6 +251,7 @@ def published_star(epsilon: float, mechanism: str = "em0", leaves: int = 20) -> 
 
 @pytest.mark.chance
 @pytest.mark.parametrize(("mechanism", "leaves"), [("em0", 20), ("em1", 160), ("gm", 160)])
+@pytest.mark.slow
 def test_whole_fits_on_a_star_prove_the_claim_wrong(mechanism, leaves, record_property):
     """Equal weights move all rows one way. Noisy ones (``em1``, ``gm``) have signs by chance: then the sum of n rows
     moves by about √n clip norms, still not by τ = 1, and the star has to be larger.

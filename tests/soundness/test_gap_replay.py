@@ -22,6 +22,7 @@ def audit(directed: bool = False, pairs: int = 60, **parameters: object) -> Repl
 
 
 @pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.slow
 def test_tight_over_a_thousand_pairs(directed: bool, record_property: RecordProperty) -> None:
     report = audit(directed, pairs=1000)
     record_property("ratio", report.ratio)
