@@ -29,6 +29,8 @@ Bounds: TypeAlias = Callable[[int], tuple[int, int]]
 
 KEY_BYTES = 32
 WORD = 1 << 64
+ROUNDED_UP = 1 + 2.0**-48
+"""Times a probability or a sensitivity that took a few roundings to compute: never below its true value."""
 SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 1 << 10), Fraction(1 << 44)
 """Of a geometric or discrete Laplace law, in steps: what its whole numbers are sure to hold and its loops to end in."""
 _MOST_BYTES = 1 << 38  # 2³² blocks of 64 bytes: all that ChaCha20's counter numbers (RFC 8439)

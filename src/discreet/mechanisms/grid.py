@@ -76,13 +76,13 @@ class Grid:
     sigma_steps: float
 
     @classmethod
-    def for_release(cls, sensitivity: float, multiplier: float, size: int) -> Grid:
+    def for_release(cls, sensitivity: float, multiplier: float, size: int, *, fineness: int = FINENESS) -> Grid:
         """The grid and noise for ``size`` numbers that move by at most Δ in ℓ2, with noise multiplier z.
 
         Guarantee: :meth:`release` has every guarantee of the continuous Gaussian mechanism of multiplier z, in the
-        sense of the lemma above. g is the largest power of two that is at most Δ·2⁻²⁰/√d, so that Δ′ ≤ (1 + 2⁻²⁰)Δ;
-        it is doubled while σ would exceed 2⁴⁴ steps, which can happen for multipliers above 2²³/√d and costs at most
-        2⁻⁸ more noise. σ = √((zΔ′/g)² + 4), rounded up in rationals. (For z below 2⁻¹⁵ the 4 begins to be felt.)
+        sense of the lemma above. g is the largest power of two that is at most Δ·2⁻ᶠ/√d, f = ``fineness``, so that
+        Δ′ ≤ (1 + 2⁻ᶠ)Δ; it is doubled while σ would exceed 2⁴⁴ steps, which for f = 20 can happen for multipliers
+        above 2²³/√d and costs at most 2⁻⁸ more noise. σ = √((zΔ′/g)² + 4), rounded up in rationals. (For z below 2⁻¹⁵ the 4 begins to be felt.)
 
         Δ from 2⁻³⁰⁰ to 2³⁰⁰, z from 2⁻³⁰ on and z√d up to 2³⁴; anything else is refused. No number at all (d = 0)
         counts as one.
@@ -91,7 +91,7 @@ class Grid:
         d = max(size, 1)
         moved = Fraction(float(sensitivity))
         raised = Fraction(float(multiplier)) * (1 + MARGIN)
-        exponent = _floor_log2(moved**2 / (d << 2 * FINENESS)) // 2
+        exponent = _floor_log2(moved**2 / (d << 2 * fineness)) // 2
         while (sigma := _sigma_steps(moved / Fraction(2) ** exponent, raised, d)) > LARGEST_SIGMA:
             exponent += 1
         return cls(size, exponent, sigma)

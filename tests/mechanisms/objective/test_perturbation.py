@@ -255,14 +255,14 @@ def test_the_release_is_the_minimiser_plus_output_noise():
     problem = minimise_module.Problem(rows()[:, :2], rows()[:, 2:], given.query.total_ridge, tilt, SoftMargin(2))
     # the Hessian is at most ridge + c₂: so far from the minimiser at least
     gap = np.linalg.norm(minimise_module.gradient(problem, answer)) / (given.query.total_ridge + 0.25)
-    std = objective.output_std(given.query.total_ridge, given.event.events[1].noise_multiplier)
+    std = objective.output_sensitivity(given.query.total_ridge) * given.event.events[1].noise_multiplier
     assert 0 < gap < 10 * std  # not the minimiser itself, but within its noise
     again = objective.release(rows(), given, np.random.default_rng(4))
     assert not np.allclose(again, answer)
 
 
 def test_output_noise_covers_twice_the_distance_to_the_minimiser():
-    assert objective.output_std(0.5, 3.0, 1e-10) * 0.5 / (2 * 1e-10) == pytest.approx(3.0)
+    assert objective.output_sensitivity(0.5, 1e-10) == pytest.approx(4e-10)
 
 
 def test_an_early_stop_releases_nothing(monkeypatch):

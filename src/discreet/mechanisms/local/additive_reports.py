@@ -13,13 +13,11 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
-from discreet.mechanisms.bits import BitStream, Randomness, bits_of
+from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, bits_of
 from discreet.mechanisms.grid import Grid, laplace_release
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
 
 _BLOCK = 1 << 22
-_ROUNDED_UP = 2.0**-48
-"""More than the error of the few roundings in a sensitivity."""
 
 
 @dataclass(frozen=True)
@@ -145,5 +143,5 @@ class GaussianReports(AdditiveReports):
         from discreet.privacy.events.gaussian import gaussian_mu
 
         low, high = self.feature_range
-        moved = math.sqrt(self.width) * (high - low) * (1 + _ROUNDED_UP)
+        moved = math.sqrt(self.width) * (high - low) * ROUNDED_UP
         return Grid.for_release(moved, 1 / gaussian_mu(self.epsilon, self.delta), self.width)

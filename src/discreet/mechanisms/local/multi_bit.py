@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
-from discreet.mechanisms.bits import BitStream, Randomness, WordArray, bits_of
+from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, WordArray, bits_of
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
-from discreet.mechanisms.local.randomized_response import _ROUNDED_UP, MOST_EPSILON
+from discreet.mechanisms.local.randomized_response import MOST_EPSILON
 
 _BLOCK = 1 << 22  # entries of a block of random numbers: 32 MB
 
@@ -99,7 +99,7 @@ class MultiBit:
         """
         low, high = self.feature_range
         share = self.epsilon / self.sampled
-        least = 1 / (math.exp(share) + 1) * (1 + _ROUNDED_UP)
+        least = 1 / (math.exp(share) + 1) * ROUNDED_UP
         from_nearer_end = np.minimum(values - low, high - values) / (high - low)
         unlikely = np.clip(least + from_nearer_end * math.tanh(share / 2), least, 0.5)
         surprise = bits.coins(unlikely, values.shape)

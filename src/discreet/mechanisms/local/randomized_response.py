@@ -9,12 +9,10 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
-from discreet.mechanisms.bits import Randomness, bits_of
+from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
 
 MOST_EPSILON = 30.0
 """Of one coin: a lie is then one in 10¹³, and no protection is left to speak of."""
-_ROUNDED_UP = 2.0**-48
-"""More than the error of the few roundings in a probability, so that what is tossed is never below what is claimed."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class RandomizedResponse:
         The coin is tossed for this and not for ``keep``: near 1 doubles are too coarse to tell large budgets apart.
         """
         others = self.num_classes - 1
-        return others / (math.exp(min(self.epsilon, 700.0)) + others) * (1 + _ROUNDED_UP)
+        return others / (math.exp(min(self.epsilon, 700.0)) + others) * ROUNDED_UP
 
     def encode(self, label: int, randomness: Randomness) -> int:
         """The report of one label, as a device runs it."""

@@ -27,7 +27,7 @@ from scipy.stats import gamma as gamma_law
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PlanViolationError
-from discreet.mechanisms.bits import Randomness, bits_of
+from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.objective.losses import ScalarLoss, loss_by_name
 from discreet.mechanisms.objective.minimise import Problem, minimise
@@ -36,6 +36,8 @@ from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.plan import Stage
 from discreet.queries.propagated import GRADIENT_NORM, Bounds, PropagatedRows
 
+OUTPUT_FINENESS = 8
+"""The output noise hides a distance of about 1e-10, in steps of 1/2⁸ of it: finer ones would not fit int64."""
 OUTPUT_SHARE = 0.01
 """The part of ε that hides the distance to the exact minimiser, and of δ tenfold."""
 FLOOR_FACTOR = 2.0
@@ -193,15 +195,15 @@ def perturbation(facts: ObjectiveFacts, ridge: float) -> Perturbation:
     return Perturbation(ridge, extra_ridge(facts, ridge), noise_rate(facts, ridge))
 
 
-def output_std(total_ridge: float, multiplier: float, tolerance: float = GRADIENT_NORM) -> float:
-    """σ_o: the noise on the released Θ that hides which point near the minimiser the solver stopped at.
+def output_sensitivity(total_ridge: float, tolerance: float = GRADIENT_NORM) -> float:
+    """2γ/(Λ+Λ′): how far apart, given the same minimiser, the solver may stop on two neighbours.
 
     Guarantee. Given the exact minimiser Θ*, what the solver returns is Θ* + e with ‖e‖_F ≤ γ/(Λ+Λ′), because
     the objective is (Λ+Λ′)-strongly convex and ‖∇‖_F ≤ γ was checked. Between neighbours e moves by at most
     2γ/(Λ+Λ′), so adding N(0, σ_o²) is a Gaussian mechanism of multiplier σ_o(Λ+Λ′)/(2γ) composed with the
     release of Θ*. *Edge case*: the check itself is in floating point, whose error (about 1e-15) is far below γ.
     """
-    return multiplier * 2 * tolerance / total_ridge
+    return 2 * tolerance / total_ridge * ROUNDED_UP
 
 
 def draft_event(epsilon: float, delta: float) -> DpEvent:
@@ -237,8 +239,9 @@ def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
     bits = bits_of(randomness)
     tilt = noise_matrix(z.shape[1], classes, noise.rate, bits)
     theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss), query.gradient_norm)
-    moved = 2 * query.gradient_norm / noise.total_ridge  # see output_std
-    return Grid.for_release(moved, stage.event.events[1].noise_multiplier, theta.size).release(theta, bits)
+    moved = output_sensitivity(noise.total_ridge, query.gradient_norm)
+    grid = Grid.for_release(moved, stage.event.events[1].noise_multiplier, theta.size, fineness=OUTPUT_FINENESS)
+    return grid.release(theta, bits)
 
 
 def minimiser_of(stage: Stage) -> PropagatedRows:
