@@ -82,7 +82,8 @@ class Grid:
         Guarantee: :meth:`release` has every guarantee of the continuous Gaussian mechanism of multiplier z, in the
         sense of the lemma above. g is the largest power of two that is at most Δ·2⁻ᶠ/√d, f = ``fineness``, so that
         Δ′ ≤ (1 + 2⁻ᶠ)Δ; it is doubled while σ would exceed 2⁴⁴ steps, which for f = 20 can happen for multipliers
-        above 2²³/√d and costs at most 2⁻⁸ more noise. σ = √((zΔ′/g)² + 4), rounded up in rationals. (For z below 2⁻¹⁵ the 4 begins to be felt.)
+        above 2²³/√d and costs at most 2⁻⁸ more noise. σ = √((zΔ′/g)² + 4), rounded up in rationals.
+        (For z below 2⁻¹⁵ the 4 begins to be felt.)
 
         Δ from 2⁻³⁰⁰ to 2³⁰⁰, z from 2⁻³⁰ on and z√d up to 2³⁴; anything else is refused. No number at all (d = 0)
         counts as one.
