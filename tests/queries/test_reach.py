@@ -232,7 +232,7 @@ def test_figures_of_the_soundness_page():
     assert hop_sensitivity(null, self_loops=True, zero_null_row=True)[0] == math.sqrt(10)
     assert hop_sensitivity(replace, self_loops=True)[0] == 2 * math.sqrt(10)
     promised = NodeLevel(d, edges="promised", change="replace")
-    assert hop_sensitivity(promised, hop=2)[0] == 6.0  # the unit's own row was never released
+    assert hop_sensitivity(promised, hop=2)[0] == math.sqrt(18)  # the unit's own row was released with the others
     thinned = NodeLevel(edges="thinned", d_max=50, p=0.1, change="replace")
     assert hop_sensitivity(thinned, failure=1e-4)[0] == 2 * math.sqrt(surviving_degree(50, 0.1, 5e-5))
     with pytest.raises(ParameterError, match="may fail"):

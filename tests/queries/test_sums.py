@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
-from discreet.errors import UnsupportedError
+from discreet.errors import PlanViolationError, UnsupportedError
+from discreet.graph.synthetic import csbm
 from discreet.ops.sparse import Aggregation
-from discreet.privacy.levels import EdgeLevel, NodeLevel
+from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
+from discreet.queries.kept_edges import KEY
 from discreet.queries.sums import NeighbourSums, edge_sensitivity
 
 RecordProperty = Callable[[str, object], None]
@@ -93,3 +96,27 @@ def test_symmetric_needs_symmetry_and_public_nodes() -> None:
         edge_sensitivity("symmetric", EdgeLevel(directed=True))
     with pytest.raises(UnsupportedError, match="one hop further"):
         NeighbourSums(NodeLevel(3), 8, 2, "symmetric").bound()
+
+
+@pytest.mark.parametrize(
+    ("spec", "first", "second"),
+    [
+        ("neighbor:1,max_degree=20,edges=promised", 10.0, math.sqrt(2)),
+        ("node:promised,max_degree=20,change=replace", 10.0, math.sqrt(50)),
+        ("node:promised,max_degree=20,change=null", 5.0, 5.0),
+        ("node:owned,max_degree=20,change=replace", 2 * math.sqrt(20), math.sqrt(40)),
+    ],
+)
+def test_hops_after_the_first_pay_for_released_rows(spec: str, first: float, second: float) -> None:
+    """Released rows are equal on both graphs, on a promise too: the unit's own row was released with the others."""
+    for hop, expected in ((1, first), (2, second)):
+        assert NeighbourSums(parse_level(spec), 8, 2, "sum", hop).bound().sensitivity == pytest.approx(expected)
+
+
+def test_a_later_hop_takes_no_encoder() -> None:
+    level = NodeLevel(3)
+    graph = csbm(num_nodes=40, num_features=4, seed=0)
+    _, private = level.split(graph)
+    private.entrust(KEY, b"k" * 16)
+    with pytest.raises(PlanViolationError, match="released rows"):
+        NeighbourSums(level, 40, 2, "sum", hop=2).answer(private, encoder=torch.nn.Linear(4, 2))

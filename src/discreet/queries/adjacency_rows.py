@@ -22,7 +22,7 @@ from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, 
 from discreet.privacy.limits import ROW_NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
-from discreet.queries.reach import is_null, sum_sensitivity
+from discreet.queries.reach import own_row_change, sum_sensitivity
 from discreet.queries.sums import edge_sensitivity
 
 
@@ -35,10 +35,8 @@ class AdjacencyRows(Query):
 
     Guarantee. *edge*: one entry changes one row by c; an undirected edge is two entries: c·√2. *neighbor* and
     *node*, rows of others: ``reach.sum_sensitivity(inputs="released")``, c times √k, √D (null) or √(2D) (replace)
-    where there is no more to say. The unit's own row: on *owned* the entries into a node belong to its senders, so it
-    does not move. On *promised* and *thinned* the unit loses or swaps its senders too; rows are cut at norm B, so it
-    moves by at most B (null, where it goes to zero) or 2B. Cutting is a projection, which brings no two rows further
-    apart, so the bound on others stands. All rows, the unit's own among them, may then be released.
+    where there is no more to say. The unit's own row: ``reach.own_row_change``. All rows, the unit's own among them,
+    may then be released.
 
     Reference: paper 004, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
     """
@@ -81,11 +79,9 @@ class AdjacencyRows(Query):
             return edge_sensitivity("sum", level)
         if not isinstance(level, NodeLevel | NeighborLevel):
             raise ParameterError(f"level {level.spec} does not say how far adjacency rows move")
-        base, why = sum_sensitivity(level, inputs="released", failure=self.failure)
-        if level.edges == "owned":
-            return Bound(base, "l2", why)
-        clip = max(1.0, base / (2 if is_null(level) else 4))
-        return Bound(math.hypot(base, clip if is_null(level) else 2 * clip), "l2", why, clip)
+        others, why = sum_sensitivity(level, inputs="released", failure=self.failure)
+        own, clip = own_row_change(level, others, inputs="released")
+        return Bound(math.hypot(others, own), "l2", why if clip or not own else f"{why}, and its own by {own:g}", clip)
 
     def answer(self, private: PrivatePart, *, weight: Weight, **inputs: Any) -> FloatArray:
         """The product in units of c, where no square of an entry vanishes that counts, then times c."""

@@ -62,6 +62,40 @@ def _upper_quantile(trials: int, p: float, tail: float) -> int:
 # -------------------------------------------------------------------- noisy sums
 
 
+def hop_inputs(hop: int) -> Inputs:
+    """What hop number ``hop`` reads: private rows in the first, released ones after it."""
+    if hop < 1:
+        raise ParameterError(f"hops are counted from 1, not {hop}")
+    return "released" if hop > 1 else "private"
+
+
+def own_row_change(
+    level: BoundedLevel, others: float, *, inputs: Inputs, aggregation: NodeAggregation = "sum"
+) -> tuple[float, float | None]:
+    """How far the unit's own row moves, and the norm B at which all rows are cut for that (None: they are not).
+
+    ``others`` is the bound on the rows of others, from :func:`sum_sensitivity`.
+
+    Guarantee. *owned*: entries into a node belong to its senders, so its own row does not move. On *promised* and
+    *thinned* the unit loses or swaps its senders too. Rows cut at norm B: its row moves by at most B (null, where
+    what was there goes to zero) or 2B. Cutting is a projection, which brings no two rows further apart, so the bound
+    on the rows of others stands. B makes the own row a fifth of the square of the whole, and is at least 1, below
+    which one sender would not fit. A mean of rows of norm at most 1 needs no cutting: B = 1.
+
+    *k neighbours*, released inputs: at most k entries into the unit are toggled, each of which moves its sum by a row
+    of norm at most 1, and its mean by at most 1 (see :func:`sum_sensitivity`). So the row moves by at most k and need
+    not be cut where k ≤ 2B. With k entries divided among rows of others and the own row, i and k − i, the squares are
+    at most i + (k − i)² ≤ k + k².
+    """
+    if level.edges == "owned":
+        return 0.0, None
+    null = is_null(level)
+    cut = 1.0 if aggregation == "mean" else max(1.0, others / (2 if null else 4))
+    if isinstance(level, NeighborLevel) and inputs == "released" and level.k <= 2 * cut:
+        return float(level.k), None
+    return (cut if null else 2 * cut), cut
+
+
 def hop_sensitivity(
     level: BoundedLevel,
     *,
@@ -74,12 +108,10 @@ def hop_sensitivity(
     """How far hop number ``hop`` of noisy aggregation over rows of norm at most 1 moves in ℓ2, and why.
 
     The inputs of the first hop are private, and one row of them changes with the unit. Later hops read rows
-    that were released: equal on both graphs on the *owned* basis, but for the unit's own row on *promised* and
-    *thinned*, where that row is outside the release. See :func:`sum_sensitivity` for the bounds.
+    that were released, the unit's own among them (:func:`own_row_change` pays for it): equal on both graphs.
+    See :func:`sum_sensitivity` for the bounds.
     """
-    if hop < 1:
-        raise ParameterError(f"hops are counted from 1, not {hop}")
-    inputs: Inputs = "released" if hop > 1 and level.edges == "owned" else "private"
+    inputs = hop_inputs(hop)
     return sum_sensitivity(
         level,
         inputs=inputs,

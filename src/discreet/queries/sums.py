@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from discreet.arrays import FloatArray
-from discreet.errors import UnsupportedError
+from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.rows import clip_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
-from discreet.queries.reach import hop_sensitivity, is_null
+from discreet.queries.reach import hop_inputs, hop_sensitivity, own_row_change
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,8 @@ class NeighbourSums(Query):
     Guarantee, for every ``rows`` and every ``encoder``:
 
     *edge*: :func:`edge_sensitivity`. *node* and *k neighbours*: ``reach.hop_sensitivity`` over the level's bounded
-    graph bounds the rows of others. The unit's own row: on *owned* entries into a node belong to its senders, so it
-    does not move. On *promised* and *thinned* the unit loses its senders too: sums are clipped to norm B, so its row
-    moves by at most B (null: what was there goes to zero) or 2B; clipping is a projection, which brings no two rows
-    further apart, so the bound on the rows of others stands. All rows are covered on every basis.
+    graph bounds the rows of others, ``reach.own_row_change`` the unit's own. All rows are covered on every basis, so
+    hops after the first read released rows alone, and refuse an ``encoder``.
     """
 
     level: Level
@@ -67,12 +65,13 @@ class NeighbourSums(Query):
     def _bound_at_node_level(self, level: NodeLevel | NeighborLevel) -> Bound:
         if self.aggregation == "symmetric":
             raise UnsupportedError("symmetric aggregation reaches one hop further at node level: use sum or mean")
-        base, why = hop_sensitivity(level, hop=self.hop, aggregation=self.aggregation, failure=self.failure)
-        if level.edges == "owned":
-            return Bound(base, "l2", why)
-        clip = 1.0 if self.aggregation == "mean" else max(1.0, base / (2 if is_null(level) else 4))
-        own = clip if is_null(level) else 2 * clip
-        return Bound(math.hypot(base, own), "l2", f"{why}; its own row is clipped to norm {clip:.4g}", clip)
+        others, why = hop_sensitivity(level, hop=self.hop, aggregation=self.aggregation, failure=self.failure)
+        own, clip = own_row_change(level, others, inputs=hop_inputs(self.hop), aggregation=self.aggregation)
+        if clip is not None:
+            why += f"; its own row is clipped to norm {clip:.4g}"
+        elif own:
+            why += f"; its own row moves by norm at most {own:g}"
+        return Bound(math.hypot(others, own), "l2", why, clip)
 
     @torch.no_grad()
     def answer(
@@ -81,6 +80,8 @@ class NeighbourSums(Query):
         """Sums in double precision, so that rounding stays far below the bound."""
         matrix = private.remember(("hop", self.level, self.aggregation), lambda: self._matrix(private))
         if encoder is not None:
+            if self.hop > 1:
+                raise PlanViolationError("hops after the first read released rows, not an encoder")
             encoded = encoder(feature_tensor(private.graph.features, private.device))
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None

@@ -25,7 +25,9 @@ NODE_LEVELS = (
     "node:thinned,d_max=4,p=0.5,change=null",
     "node:thinned,d_max=4,p=0.5,change=replace",
     "neighbor:2,max_degree=3",
+    "neighbor:1,max_degree=3,edges=promised",
     "neighbor:2,max_degree=3,edges=promised",
+    "neighbor:3,max_degree=3,edges=promised",
 )
 FAILURE = 1e-6
 
