@@ -12,6 +12,7 @@ import pytest
 
 import discreet.queries
 from discreet.graph.graph import PublicFacts
+from discreet.privacy.assurance import CHECKED, PROVED_HERE, PUBLISHED
 from discreet.privacy.query import Query
 from discreet.testing import Effort, QueryCase, check_query
 from tests.contracts import queries as families
@@ -40,9 +41,9 @@ def test_bound_holds(case: QueryCase, record_property: Callable[[str, object], N
     assert not report.violations, report.violations[:3]
 
 
-def _every_query() -> set[str]:
+def _every_query() -> dict[str, type[Query]]:
     """The concrete queries of the package, by name."""
-    found = set()
+    found = {}
     for module in pkgutil.iter_modules(discreet.queries.__path__):
         for name, kind in inspect.getmembers(
             importlib.import_module(f"discreet.queries.{module.name}"), inspect.isclass
@@ -52,14 +53,20 @@ def _every_query() -> set[str]:
                 and not inspect.isabstract(kind)
                 and kind.__module__.startswith("discreet.queries")
             ):
-                found.add(name)
+                found[name] = kind
     return found
 
 
 def test_every_query_has_a_case() -> None:
     facts = PublicFacts(8, 4, 3, 5, False, 3)
     covered = {type(case.make(facts)).__name__ for case in CASES}
-    assert _every_query() - WITHOUT_A_VALUE - JUDGED_ELSEWHERE <= covered
+    assert _every_query().keys() - WITHOUT_A_VALUE - JUDGED_ELSEWHERE <= covered
+
+
+def test_every_query_says_who_proved_it() -> None:
+    """Each class for itself: a subclass has another bound, and does not inherit the word."""
+    for kind in _every_query().values():
+        assert kind.__dict__.get("proof") in (PROVED_HERE, PUBLISHED, CHECKED), kind
 
 
 @pytest.mark.parametrize("wrong", WRONG_BOUNDS, ids=str)

@@ -12,6 +12,7 @@ import pytest
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import CertificateError, PrivacyError
+from discreet.graph.graph import PublicFacts
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import digest, make_certificate, verify
@@ -140,6 +141,9 @@ def test_no_fingerprint_of_private_data() -> None:
     assert np.array_equal(one._state()["key.0"], two._state()["key.0"])
 
 
+FACTS = PublicFacts(num_nodes=100, num_features=2, num_classes=2, num_train=50, directed=False)
+
+
 def plan_of(*stages: Stage) -> Plan:
     return make_plan("m", Privacy(EdgeLevel(), 1.0), 100, stages, "weights")
 
@@ -151,7 +155,7 @@ def stage(name: str) -> Stage:
 def test_ledger_must_match_plan() -> None:
     plan = plan_of(stage("a"), stage("b"))
     with pytest.raises(CertificateError, match="ledger"):
-        make_certificate(plan, noise="", for_release=True, spent=plan.stages[0].event, versions={})
+        make_certificate(plan, [FACTS], noise="", for_release=True, spent=plan.stages[0].event, versions={})
 
 
 def test_plan_refuses_overspending_and_repeated_names() -> None:

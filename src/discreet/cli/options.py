@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.methods.recommend import Recommendation
     from discreet.privacy.budget import Privacy
     from discreet.privacy.levels import Level
+    from discreet.privacy.statement import Statement
 
 AUTO = "auto"
 
@@ -55,6 +56,9 @@ Threads = Annotated[int | None, typer.Option(help="Threads that torch may use; i
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
 ]
+DataName = Annotated[str | None, typer.Option("--data-name", help="What to call the data in the certificate.")]
+Purpose = Annotated[str | None, typer.Option(help="What the release is for, in one line, for the certificate.")]
+Issuer = Annotated[str | None, typer.Option(help="Who answers for the release, for the certificate.")]
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 
@@ -164,6 +168,21 @@ class MethodOptions:
 
     def _compute(self) -> Compute:
         return ComputeOptions(self.device, self.threads).prepare()
+
+
+@dataclass(frozen=True)
+class StatementOptions:
+    """What the issuer says of the release."""
+
+    data_name: DataName = None
+    purpose: Purpose = None
+    issuer: Issuer = None
+
+    def statement(self) -> Statement:
+        """Checked."""
+        from discreet.privacy.statement import Statement
+
+        return Statement(self.data_name, self.purpose, self.issuer)
 
 
 class Choice(NamedTuple):

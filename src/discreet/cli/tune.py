@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.options import DataOptions, Json, MethodOptions, StatementOptions, prepare
 from discreet.cli.output import report
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def tune(
     search: SearchOptions,
     data: DataOptions,
     method: SearchedMethod,
+    issued: StatementOptions,
     out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -64,6 +65,7 @@ def tune(
 
     if out is not None:
         check_free(out)
+    statement = issued.statement()
     tried = search.drawn(method.seed)
     graph, estimator, recommendation = prepare(data, method)
     found = run(
@@ -79,7 +81,7 @@ def tune(
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
     if out is not None:
-        found.estimator.save(out)
+        found.estimator.save(out, statement)
         result["release"] = str(out)
     if found.accounting == "not accounted":
         print("tuning not accounted: epsilon covers the last fit alone", file=sys.stderr)

@@ -33,6 +33,7 @@ from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Plan, Stage, make_plan
 from discreet.privacy.query import Exposed
 from discreet.privacy.release_folder import write_release
+from discreet.privacy.statement import Statement
 from discreet.queries.owner import open_for_prediction
 from discreet.training.descent import Progress
 
@@ -193,6 +194,7 @@ class NodeClassifier(BaseEstimator):
         curator.finish()
         self.certificate_ = make_certificate(
             curator.plan,
+            [self.public_, *self.extra_public_],
             noise=curator.noise_description,
             for_release=curator.for_release,
             spent=curator.spent_event(),
@@ -342,10 +344,13 @@ class NodeClassifier(BaseEstimator):
 
     # ---------------------------------------------------------------- release
 
-    def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Write a release folder that does not exist yet, whole or not at all."""
+    def save(self, folder: str | os.PathLike[str], statement: Statement | None = None) -> Path:
+        """Write a release folder that does not exist yet, whole or not at all.
+
+        ``statement`` is what its issuer says of it: the data's name, a purpose, and so on.
+        """
         self._check_fitted()
-        return write_release(Path(folder), self.certificate_, self._state(), self._config())
+        return write_release(Path(folder), self.certificate_, self._state(), self._config(), statement)
 
     def _config(self) -> dict[str, Any]:
         """Everything that rebuilds the estimator, as plain values."""

@@ -47,6 +47,16 @@ class Privacy:
         return float(self.delta)
 
 
+def delta_reason(privacy: Privacy, num_nodes: int) -> str:
+    """Why δ is what it is, in words."""
+    if privacy.delta != "auto":
+        return "given by the caller"
+    if privacy.level.kind == "local":
+        return "zero: every report is private without a delta"
+    bound = "1/(10n)" if privacy.level.kind == "edge" else "1/n"
+    return f"the largest power of ten below {bound} for the public number of nodes n = {num_nodes}"
+
+
 def auto_delta(level: Level, num_nodes: int) -> float:
     """The largest power of ten strictly below 1/(10n) at edge level and below 1/n elsewhere; 0 at level local.
 

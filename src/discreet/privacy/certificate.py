@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,18 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import CertificateError, DiscreetError
 from discreet.files import from_json, to_json
+from discreet.graph.graph import PublicFacts
 from discreet.privacy import events
 from discreet.privacy.accountants import accountant_versions, epsilon_of_version_0_1, spend
-from discreet.privacy.coverage import COVERAGE
+from discreet.privacy.assurance import is_exact
+from discreet.privacy.budget import delta_reason
+from discreet.privacy.coverage import COVERAGE, duties
 from discreet.privacy.levels import parse_level
 from discreet.privacy.plan import Plan, Stage
+from discreet.privacy.statement import FIELDS as STATEMENT
 
-SCHEMA = 1
+SCHEMA = 2
+"""What is written. Schema 1 (versions before 0.2) is still read."""
 CERTIFICATE = "certificate.json"
 AUDIT = "audit.json"
 AUDIT_SCHEMA = 1
@@ -37,8 +42,6 @@ BEFORE_ALLOWANCE = "0.1.0.dev0"
 
 UNVERIFIED = "claimed by the paper, not verified"
 
-NOT_EXACT = ("objective", "gumbel-top-k", "gaussian-top-k")
-"""Mechanisms whose noise is still drawn and added in floating point."""
 ON_A_GRID = "Noise and coins are exact: whole numbers of steps on a public grid, made of cryptographic random bits."
 IN_FLOATING_POINT = (
     "Noise of {stages} is drawn and added in floating point; attacks on exact floating-point arithmetic are out of "
@@ -58,11 +61,19 @@ NOT_ACCOUNTED = "tuning not accounted"
 
 
 def make_certificate(
-    plan: Plan, *, noise: str, for_release: bool, spent: DpEvent, versions: Mapping[str, str], tuning: str = GIVEN
+    plan: Plan,
+    facts: Sequence[PublicFacts],
+    *,
+    noise: str,
+    for_release: bool,
+    spent: DpEvent,
+    versions: Mapping[str, str],
+    tuning: str = GIVEN,
 ) -> dict[str, Any]:
-    """The certificate of a finished fit, without file hashes: :func:`seal` adds those.
+    """The certificate of a finished fit; ``write_release`` adds the statement of its issuer and the hashes of files.
 
-    ``spent`` is what the curator's ledger says ran; a certificate is made only if that equals the plan.
+    ``facts`` are the public facts that the plan was made from, the fitted graph's first. ``spent`` is what the
+    curator's ledger says ran; a certificate is made only if that equals the plan.
     """
     planned = [leaf for stage in plan.stages for _ in range(stage.runs) for leaf in events.leaves(stage.event)]
     if list(events.leaves(spent)) != planned:
@@ -80,22 +91,25 @@ def make_certificate(
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
         "epsilon": plan.epsilon,
         "delta": plan.delta,
+        "delta_reason": delta_reason(plan.privacy, max(graph.num_nodes for graph in facts)),
         "budget": {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta},
         "epsilon_by_accountant": plan.spend(),
+        "facts": [asdict(graph) for graph in facts],
         "stages": [stage.to_json() for stage in plan.stages],
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
         "notes": list(plan.notes),
+        "duties": duties(plan.covers, level),
         "caveats": [_arithmetic(plan), *CAVEATS],
         "versions": {**accountant_versions(), **versions},
     }
-    made: dict[str, Any] = to_json(content)
+    made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATEMENT)})
     return made
 
 
 def _arithmetic(plan: Plan) -> str:
     """What is true of the noise in the machine's arithmetic."""
-    rough = [stage.name for stage in plan.stages if stage.is_private and stage.mechanism in NOT_EXACT]
+    rough = [stage.name for stage in plan.stages if stage.is_private and not is_exact(stage.mechanism)]
     return IN_FLOATING_POINT.format(stages=", ".join(map(repr, rough))) if rough else ON_A_GRID
 
 
@@ -154,8 +168,8 @@ def read_certificate(folder: str | Path) -> dict[str, Any]:
     needed = {"schema", "level", "epsilon", "delta", "budget", "stages", "files", "digest", "noise", "accounting"}
     if not isinstance(certificate, dict) or not needed <= certificate.keys():
         raise CertificateError(f"{path} lacks parts that every certificate has")
-    if certificate["schema"] != SCHEMA:
-        raise CertificateError(f"{path} has schema {certificate['schema']!r}; this version reads {SCHEMA}")
+    if certificate["schema"] not in (1, SCHEMA):
+        raise CertificateError(f"{path} has schema {certificate['schema']!r}; this version reads 1 and {SCHEMA}")
     return certificate
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from discreet.graph.parts import EDGES, FEATURES, LABELS
+from discreet.privacy.levels import Level
+
 COVERAGE: dict[str, str] = {
     "weights": (
         "the released weights; predictions on private data read that data again and are not covered, "
@@ -22,3 +25,25 @@ COVERAGE: dict[str, str] = {
         "publishing predictions is not covered"
     ),
 }
+
+_PREDICTIONS = {
+    "weights": "Do not publish predictions on private data: they read that data again.",
+    "weights+others-predictions": "Give each prediction to the person it is about, and to nobody else.",
+    "own-prediction": "Give each prediction to the node it is about, and to nobody else.",
+}
+_ALWAYS = (
+    "Do not publish accuracy or any other figure that was measured on private data, unless its own noise was paid for.",
+    "Do not publish how long training took or how much memory it used.",
+    "Count every release from the same data: their costs add up.",
+)
+
+
+def duties(covers: str, level: Level) -> list[str]:
+    """What whoever holds a release must see to, because no noise does."""
+    if level.kind == "none":
+        return ["Treat the release as you treat the data: nothing is protected."]
+    unprotected = [part for part in (EDGES, FEATURES, LABELS) if part not in level.private]
+    parts = " and ".join(unprotected)
+    exposed = [f"Make sure that {parts} may be known to everyone: this guarantee does not protect them."]
+    own = [_PREDICTIONS[covers]] if covers in _PREDICTIONS else []
+    return [*own, *(exposed if unprotected else []), *_ALWAYS]

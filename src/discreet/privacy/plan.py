@@ -13,6 +13,7 @@ from discreet.errors import PrivacyError
 from discreet.files import from_json
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, group_note, spend
+from discreet.privacy.assurance import NO_NOISE, NOTHING_PROMISED, is_exact, sampler
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
 from discreet.privacy.query import NO_BOUND, Bound, Query, StoredQuery
@@ -98,7 +99,16 @@ class Stage:
             "answer_shape": None if answer is None else list(answer),
             "parameters": self.query.parameters(),
             "event": events.event_to_json(self.event),
+            "noise": self._noise_to_json(),
+            "proof": self.query.proof_status if self.is_private else NOTHING_PROMISED,
         }
+
+    def _noise_to_json(self) -> dict[str, Any]:
+        """How much noise each entry gets, where that is one number, and how it is drawn."""
+        if not self.is_private:
+            return {"std": 0.0, "exact": True, "sampler": NO_NOISE}
+        std = None if math.isnan(self.noise_std) else self.noise_std
+        return {"std": std, "exact": is_exact(self.mechanism), "sampler": sampler(self.mechanism)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Stage:

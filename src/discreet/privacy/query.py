@@ -16,6 +16,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.privacy import events
+from discreet.privacy.assurance import NOTHING_PROMISED, STATED
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,20 @@ NO_BOUND = "no bound: level none promises nothing"
 class Query(ABC):
     """One bounded question, made at plan from public facts and answered by the curator.
 
-    A subclass is a frozen dataclass. It states in its docstring: neighbours, bound, proof or reference. Inputs of
+    A subclass is a frozen dataclass. It states in its docstring: neighbours, bound, proof or reference; and in
+    ``proof`` which of these (``privacy.assurance``), each class for itself, for a subclass has another bound. Inputs of
     :meth:`answer` are public or released values, equal on neighbours; the query projects them itself, so that the bound
     holds for *every* value of them. What depends on private rows is computed inside.
     """
 
     mechanism: ClassVar[str] = "gaussian"
+    proof: ClassVar[str]
+
+    @property
+    def proof_status(self) -> str:
+        """Who proved the bound: what the class itself declares, not what it inherits."""
+        declared: str = type(self).__dict__.get("proof", STATED)
+        return declared
 
     @property
     @abstractmethod
@@ -146,6 +155,7 @@ class Exposed(Query):
     """All of the data, as often as training likes: the one stage of level ``none`` where a method names no other."""
 
     mechanism: ClassVar[str] = "none"
+    proof: ClassVar[str] = NOTHING_PROMISED
 
     @property
     def words(self) -> str:

@@ -19,6 +19,7 @@ from discreet.errors import CertificateError, DataNotFoundError
 from discreet.files import write_folder
 from discreet.privacy.card import render_card
 from discreet.privacy.certificate import CERTIFICATE, read_certificate, seal, verify
+from discreet.privacy.statement import Statement
 
 WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "card.md"
 _MAY_FAIL = ("noise", "accounting", "tuning")
@@ -26,9 +27,14 @@ _MAY_FAIL = ("noise", "accounting", "tuning")
 
 
 def write_release(
-    folder: Path, certificate: Mapping[str, Any], state: Mapping[str, Array], config: Mapping[str, Any]
+    folder: Path,
+    certificate: Mapping[str, Any],
+    state: Mapping[str, Array],
+    config: Mapping[str, Any],
+    statement: Statement | None = None,
 ) -> Path:
     """Write a new folder with everything that prediction needs, and a certificate that lists the rest by hash."""
+    certificate = (statement or Statement()).added_to(certificate)
     files = release_files(certificate, state, config)
     write_folder(folder, {**files, CERTIFICATE: _json(seal(certificate, files))})
     return folder

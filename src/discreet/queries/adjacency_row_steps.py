@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.sparse import SparseMatrix, hop_matrix
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids
 from discreet.queries.kept_edges import bounded_graph
@@ -31,6 +32,8 @@ class AdjacencyRowSteps(GradientSteps):
     Guarantee: one unit touches the examples of :func:`touched_rows`; see :class:`GradientSteps` for what follows. An
     example reads one adjacency row, one label and released parameters, and no feature.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     failure: float | None = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ from discreet.errors import ParameterError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.row_embedding import Weight, embed_rows
 from discreet.ops.rows import cut_rows, cut_sparse_rows
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.limits import ROW_NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -40,6 +41,8 @@ class AdjacencyRows(Query):
 
     Reference: paper 004, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: Level
     num_nodes: int

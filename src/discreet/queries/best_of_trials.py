@@ -9,6 +9,7 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
+from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.query import Bound, Query
 
 
@@ -24,6 +25,7 @@ class BestOfTrials(Query):
     candidates: int
     score_noise: float
     mechanism: ClassVar[str] = "repeat-and-select"
+    proof: ClassVar[str] = PUBLISHED
 
     @property
     def words(self) -> str:

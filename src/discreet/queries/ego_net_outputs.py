@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from discreet.arrays import SingleArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.rows import clip_rows, finite_rows
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
@@ -29,6 +30,8 @@ class EgoNetOutputs(Query):
     Guarantee, for every network: as many outputs change as ``reach.touched_examples`` says of examples (and no more
     than there are nodes), each by at most twice ``norm``. An output that is not finite becomes zero.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     ego_nets: BoundedEgoNets
     num_classes: int

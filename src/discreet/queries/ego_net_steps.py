@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids
 
@@ -23,6 +24,8 @@ class EgoNetSteps(GradientSteps):
     not touch, see ``ops.egonets.SenderTable``; a network that reads examples one by one then gives each of those the
     same term.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     ego_nets: BoundedEgoNets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import cut_rows, rows_of_norm
 from discreet.ops.sparse import feature_tensor
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
@@ -43,6 +44,8 @@ class ReceivedMessages(Query):
     at most B, the other's not at all. Attained by messages of norm B, in each of the three cases.
     *Edge case*: with one class B is 0, and nothing is told.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: EdgeLevel | NoPrivacy
     question: str
@@ -123,6 +126,8 @@ class ReceivedLabels(Query):
     On *thinned*, D entries of a list survive with a probability above ``failure`` over the number of lists, else D
     would be smaller: some key attains what a promise of D attains.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: BoundedLevel
     num_receivers: int

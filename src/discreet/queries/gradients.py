@@ -24,6 +24,7 @@ from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, train
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
 from discreet.privacy.limits import NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -298,6 +299,8 @@ class OwnRecordSteps(GradientSteps):
     clipped gradient is zero where the node is null (no label: loss 0). No edge is read. *Edge case*: an id outside the
     split touches none.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     ids: Literal["train", "val"] = "train"
     row_norm: float | None = None

@@ -13,6 +13,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel, bound_degrees
 from discreet.privacy import events
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
 from discreet.privacy.plan import Stage
 from discreet.privacy.query import Bound, Query
@@ -32,6 +33,7 @@ class KeptEdges(Query):
 
     failure: float
     mechanism: ClassVar[str] = "thinning"
+    proof: ClassVar[str] = PROVED_HERE
 
     @property
     def words(self) -> str:

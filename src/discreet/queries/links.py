@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import cut_rows
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
@@ -38,6 +39,8 @@ class LinkTable(Query):
     Directed: the matrix moves by Q_v Q_uᵀ, of norm ‖Q_u‖‖Q_v‖ ≤ 1. Undirected: by ½(Q_uQ_vᵀ + Q_vQ_uᵀ), whose squared
     norm is ½(‖Q_u‖²‖Q_v‖² + (Q_u·Q_v)²) ≤ 1. Attained by two one-hot rows of one class.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: EdgeLevel | NoPrivacy
     num_classes: int
@@ -94,6 +97,8 @@ class LabelLinks(Query):
     others': D under null; otherwise two tables without a negative entry, each of norm at most D: √2·D. Attained.
     On *thinned* D is what survives but for ``failure``, which the ledger is charged for.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: BoundedLevel
     num_classes: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.moments import pack, packed_length
 from discreet.ops.rows import cut_rows
+from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.query import Bound
 from discreet.queries.propagated import RestartQuery, row_norm_bound
 
@@ -46,6 +47,8 @@ class SmoothedLabelMoments(Moments):
     and Y. *Reference*: Ψ of ``propagated.restart_sensitivity``.
     """
 
+    proof: ClassVar[str] = PUBLISHED
+
     @property
     def shape(self) -> tuple[int, ...]:
         """One column per class."""
@@ -69,6 +72,8 @@ class SmoothedFeatureMoments(Moments):
 
     Guarantee. *Neighbours*: one undirected edge more or less. *Bound*: :func:`packed_sensitivity`, for every X and Y.
     """
+
+    proof: ClassVar[str] = PUBLISHED
 
     gram_weight: float
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,7 @@ import torch
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
+from discreet.privacy.assurance import PUBLISHED
 from discreet.queries.picks import TopPicks
 from discreet.queries.sampled_nodes import NodeSample, checked_positions
 
@@ -28,6 +29,8 @@ class PageRankRows(TopPicks):
     sample, scores are those of the sampled graph, in which a node that lost its coin has no edge. *Edge cases*: a
     source without neighbours, or one that lost, has an empty row. Edges to and from ids outside the range are not read.
     """
+
+    proof: ClassVar[str] = PUBLISHED
 
     sample: NodeSample
     alpha: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, on_device
 from discreet.queries.pagerank_rows import positions_of
 from discreet.queries.sampled_nodes import NodeSample, checked_positions
@@ -113,6 +114,8 @@ class PickedRowSteps(RowSteps):
     stands in no row; with a secret sample, a node that lost its coin has zero features and no label.
     """
 
+    proof: ClassVar[str] = PROVED_HERE
+
     users: int
     own_weight: float
 
@@ -142,6 +145,8 @@ class PublishedRowSteps(RowSteps):
 
     Guarantee: what is true, not what the paper claims: one unit may stand in every row, so all terms may change.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     column_norm: float
 

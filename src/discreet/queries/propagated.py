@@ -15,6 +15,7 @@ from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.restart import INFINITE, check_restart, check_steps, propagate, transition
 from discreet.ops.rows import cut_rows
+from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
@@ -87,6 +88,7 @@ class PropagatedRows(RestartQuery):
     extra_ridge: float = 0.0
     noise_rate: float = math.inf
     mechanism: ClassVar[str] = "objective"
+    proof: ClassVar[str] = PUBLISHED
 
     @property
     def words(self) -> str:

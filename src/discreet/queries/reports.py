@@ -11,6 +11,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
 from discreet.privacy import events
+from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.query import Bound, Query
 
 _WHY = "a report is made of one record alone, where that record lives, and nothing else of it leaves"
@@ -43,6 +44,8 @@ class Reports(Query):
 @dataclass(frozen=True)
 class FeatureReports(Reports):
     """Every node's features, reported once by the encoder ``encoder`` over the public range [low, high]."""
+
+    proof: ClassVar[str] = PUBLISHED
 
     encoder: str
     size: tuple[int, int]
@@ -100,6 +103,7 @@ class LabelReports(Reports):
     classes: int
     missing: int = -1
     mechanism: ClassVar[str] = LABELS
+    proof: ClassVar[str] = PUBLISHED
 
     @property
     def words(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet.arrays import FloatArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.row_embedding import embed_rows
 from discreet.ops.rows import cut_rows
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.sums import edge_sensitivity
@@ -25,6 +26,8 @@ class ResidualSums(Query):
     Guarantee. A directed edge u → v changes row u by r_v: 1. An undirected one changes rows u and v by r_v and r_u:
     √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: Level
     num_nodes: int

@@ -16,6 +16,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.keyed_hash import hash_pairs
 from discreet.privacy import events
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.query import Bound, Query
 from discreet.queries.gradients import training_ids
 
@@ -104,6 +105,7 @@ class SampledNodes(Query):
 
     sample: NodeSample
     mechanism: ClassVar[str] = "node-sampling"
+    proof: ClassVar[str] = PROVED_HERE
 
     @property
     def words(self) -> str:

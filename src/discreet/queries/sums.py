@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.rows import clip_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
@@ -34,6 +35,8 @@ class NeighbourSums(Query):
     graph bounds the rows of others, ``reach.own_row_change`` the unit's own. All rows are covered on every basis, so
     hops after the first read released rows alone, and refuse an ``encoder``.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: Level
     num_nodes: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from discreet.arrays import FloatArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
+from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
@@ -38,6 +39,8 @@ class ValidationHits(Query):
     Everything else is refused: where only the weights are covered, one unit may move the predictions of all its
     neighbours, and at level local labels never leave their owner.
     """
+
+    proof: ClassVar[str] = PROVED_HERE
 
     level: Level
     covers: str

@@ -195,6 +195,7 @@ class Search:
         own = fitted.certificate_
         made = make_certificate(
             plan,
+            [fitted.public_, *fitted.extra_public_],
             noise=own["noise"]["source"],
             for_release=own["noise"]["for_release"],
             spent=plan.event(),
