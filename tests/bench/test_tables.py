@@ -16,10 +16,11 @@ from scipy import stats
 
 from discreet.bench.figures import _styles, draw
 from discreet.bench.summary import cells, half_width
-from discreet.bench.tables import lay_out, layouts, tables_of
+from discreet.bench.tables import lay_out, layouts, tables_of, with_metric
 from discreet.bench.trials import Entry, expand, paper_only
 from discreet.bench.writers import cells_csv, latex, markdown, terminal
 from discreet.cli import main
+from discreet.errors import ParameterError
 from tests.bench.helpers import row, suite
 
 TEXT = """
@@ -189,3 +190,18 @@ def test_without_matplotlib_there_are_tables(
     assert main([*command, "--format", "csv"]) == 0
     assert (out / "curves.svg").exists()
     assert capsys.readouterr().out == cells_csv(cells(entries, rows))
+
+
+def test_another_metric_leaves_out_what_papers_printed() -> None:
+    shown = with_metric(suite(TEXT), "roc-auc")
+    assert {part.metric for part in (*shown.tables, *shown.figures)} == {"roc-auc"}
+    assert [case.name for case in shown.cases] == ["ours", "free"]
+    entries = expand(shown)
+    rows = {e.trial.id: row(e, 0.5) for e in entries}
+    for one in rows.values():
+        one["metrics"]["roc-auc"] = {"test": 0.75}
+    text = markdown(lay_out(shown.tables[0], entries, rows))
+    assert "75.0" in text
+    assert "76.95" not in text
+    with pytest.raises(ParameterError, match="metric"):
+        with_metric(suite(TEXT), "auc")

@@ -27,9 +27,31 @@ def test_it_reports_what_it_fitted_and_spent(trained: tuple[dict[str, Any], str]
     assert result["covers"] == "weights+predictions"
     assert result["release"].endswith("release")
     assert list(result) == [
-        *("data", "method", "level", "epsilon", "delta", "epsilon_spent", "accounting", "accuracy", "by_class"),
-        *("micro_f1", "macro_f1", "seconds", "peak_rss_mb", "covers", "seed", "split", "release", "note"),
+        *("data", "method", "level", "epsilon", "delta", "epsilon_spent", "accounting"),
+        *("classes", "accuracy", "balanced_accuracy", "micro_f1", "macro_f1", "roc_auc", "pr_auc", "majority"),
+        *("by_class", "confusion", "warnings", "note"),
+        *("seconds", "peak_rss_mb", "covers", "seed", "split", "release"),
     ]
+    assert "covers them" in result["note"]
+
+
+def test_figures_are_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "train", *QUICK)
+    assert code == 0
+    for words in ("the commonest class throughout", "balanced accuracy", "ROC-AUC", "precision", "true class"):
+        assert words in out
+
+
+def test_private_labels_are_not_shown_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    private = ["train", "--method", "gap", "--level", "node", "--set", "steps=1", "--set", "head_steps=1"]
+    code, out, _ = run(capsys, *private)
+    assert code == 0
+    assert "for the holder's eyes" in out
+    assert "recall" not in out
+    code, out, _ = run(capsys, *private, "--private-figures")
+    assert code == 0
+    assert "recall" in out
+    assert "for the holder's eyes" in out
 
 
 def test_the_card_says_what_is_protected(release: Path) -> None:

@@ -42,3 +42,15 @@ def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> Non
     assert "hidden" in refused(capsys, "tune", "--method", "mlp", "--search", "hiden=4,6")
     Path("taken").mkdir()
     assert "taken" in refused(capsys, "tune", *FREE, "--out", "taken")
+
+
+def test_another_metric_where_asking_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "tune", *FREE, "--metric", "roc-auc", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["metric"] == "roc-auc"
+    assert found["val_score"] == max(trial["val_score"] for trial in found["tried"])
+    assert found["test_score"] != found["test_accuracy"]
+    assert "metric must be one of" in refused(capsys, "tune", *FREE, "--metric", "auc")
+    charged = ["--method", "dp-mlp", "--level", "node", "--search", "hidden=4,6", "--metric", "macro-f1"]
+    assert "search by accuracy" in refused(capsys, "tune", *charged)

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from discreet.errors import DataNotFoundError, ParameterError
+from discreet.methods.metrics import METRICS
 
 MASKS = ("train", "val", "test")
-SCORES = ("accuracy", "micro-f1", "macro-f1")
+SCORES = tuple(METRICS)
 COSTS = ("seconds", "peak_rss_mb", "epsilon_spent")
 
 

@@ -16,6 +16,7 @@ from discreet.bench.suite import COSTS, SCORES, Figure, Suite, Table
 from discreet.bench.summary import Cell, Row, cells
 from discreet.bench.trials import Entry, grid_key
 from discreet.errors import ParameterError
+from discreet.methods.metrics import check_metric
 
 Key = tuple[Any, ...]
 HEADS = {"epsilon": "ε", "name": "method", "dataset": "data"}
@@ -46,6 +47,15 @@ def tables_of(suite: Suite) -> list[Table]:
         return suite.tables
     axes = list(dict.fromkeys(grid_key(key) for case in suite.cases for key in (*case.data_grid, *case.grid)))
     return [Table(title=suite.title, rows=["level", "epsilon", "name", *axes])]
+
+
+def with_metric(suite: Suite, metric: str) -> Suite:
+    """The suite with its scores measured otherwise. What papers printed is left out: it is another figure."""
+    check_metric(metric)
+    tables = [table.model_copy(update={"metric": metric}) for table in tables_of(suite) if table.metric in SCORES]
+    figures = [figure.model_copy(update={"metric": metric}) for figure in suite.figures if figure.metric in SCORES]
+    cases = [case.model_copy(update={"paper": {}}) for case in suite.cases if case.method or case.measure]
+    return suite.model_copy(update={"tables": tables, "figures": figures, "cases": cases})
 
 
 def check_layout(suite: Suite, entries: Sequence[Entry]) -> None:

@@ -88,6 +88,9 @@ def bench(
     form: Annotated[
         str, typer.Option("--format", help="What to print: terminal, markdown, latex or csv.")
     ] = "terminal",
+    metric: Annotated[
+        str | None, typer.Option(help="Show this score instead of the suite's: see docs/evaluating.md.")
+    ] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the suite's figures.")] = True,
     listing: Annotated[bool, typer.Option("--list", help="Show the suites, or the cells of one, and stop.")] = False,
     as_json: Json = False,
@@ -98,12 +101,13 @@ def bench(
     """
     from discreet.bench.outputs import write_outputs
     from discreet.bench.suite import read_suite
+    from discreet.bench.tables import with_metric
 
     _check_format(form)
     if suite is None:
         _without_suite(listing, as_json)
         return
-    wanted = read_suite(suite)
+    wanted = read_suite(suite) if metric is None else with_metric(read_suite(suite), metric)
     entries, printed = trials.read(wanted)
     if listing:
         _list_cells(entries, as_json)

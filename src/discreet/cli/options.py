@@ -59,6 +59,14 @@ Json = Annotated[
 DataName = Annotated[str | None, typer.Option("--data-name", help="What to call the data in the certificate.")]
 Purpose = Annotated[str | None, typer.Option(help="What the release is for, in one line, for the certificate.")]
 Issuer = Annotated[str | None, typer.Option(help="Who answers for the release, for the certificate.")]
+PrivateFigures = Annotated[
+    bool,
+    typer.Option("--private-figures", help="Measure on private labels too: for the holder's eyes, not covered."),
+]
+Metric = Annotated[
+    str,
+    typer.Option(help="accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc or pr-auc: see docs/evaluating.md."),
+]
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +46,13 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
         print_json({"rows": rows})
         return
     texts = [{k: ", ".join(v) if isinstance(v, list) else shown(v) for k, v in row.items()} for row in rows]
-    widths = {key: max(len(key), *(len(row[key]) for row in texts)) for key in texts[0]}
-    print("  ".join(key.ljust(width) for key, width in widths.items()).rstrip())
-    for row in texts:
-        print("  ".join(row[key].ljust(width) for key, width in widths.items()).rstrip())
+    print(aligned([list(texts[0]), *(list(row.values()) for row in texts)]))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as columns of one width each."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import DataOptions, Json, MethodOptions, StatementOptions, prepare
-from discreet.cli.output import NOTE, progress_bars, report, say
+from discreet.cli.figures import figures_text
+from discreet.cli.options import DataOptions, Json, MethodOptions, PrivateFigures, StatementOptions, prepare
+from discreet.cli.output import print_json, progress_bars, report, say
 
 
 def train(
@@ -16,11 +17,12 @@ def train(
     method: MethodOptions,
     issued: StatementOptions,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
+    private_figures: PrivateFigures = False,
     as_json: Json = False,
 ) -> None:
     """Train a model within a budget and, with --out, release it with a certificate."""
     from discreet.files import check_free
-    from discreet.release.evaluate import report_of_fit
+    from discreet.release.evaluate import FIGURES, report_of_fit
 
     if out is not None:
         check_free(out)
@@ -33,8 +35,12 @@ def train(
         estimator.fit(graph, progress=progress)
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
         estimator.save(out, statement)
-    result = {**report_of_fit(estimator, graph), "seed": data.seed, "split": data.split}
-    result |= {"release": None if out is None else str(out), "note": NOTE}
+    result = report_of_fit(estimator, graph, private_figures=private_figures)
+    result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
-    report(result, as_json)
+    if as_json:
+        print_json(result)
+        return
+    report({key: value for key, value in result.items() if key not in (*FIGURES, "note", "recommendation")}, as_json)
+    print(f"\n{figures_text(result)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import DataOptions, Json, MethodOptions, StatementOptions, prepare
+from discreet.cli.options import DataOptions, Json, MethodOptions, Metric, PrivateFigures, StatementOptions, prepare
 from discreet.cli.output import report
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class SearchOptions:
     trials: Annotated[float, typer.Option(help="How many trials to expect; the number is drawn in secret.")] = 10.0
     distribution: Annotated[str, typer.Option(help="Its law: logarithmic or geometric.")] = "logarithmic"
     score_noise: Annotated[float | None, typer.Option(help="Noise on the count of validation nodes met.")] = None
+    metric: Metric = "accuracy"
     not_accounted: Annotated[
         bool,
         typer.Option("--not-accounted", help="Charge nothing: certificates are stamped `tuning not accounted`."),
@@ -57,9 +58,10 @@ def tune(
     method: SearchedMethod,
     issued: StatementOptions,
     out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
+    private_figures: PrivateFigures = False,
     as_json: Json = False,
 ) -> None:
-    """Search a method's parameters by validation accuracy, with the cost of the search charged to epsilon."""
+    """Search a method's parameters by a metric on validation nodes, with the cost of the search charged to epsilon."""
     from discreet.files import check_free
     from discreet.tuning.tuner import tune as run
 
@@ -76,8 +78,9 @@ def tune(
         distribution=search.distribution,
         score_noise=search.score_noise,
         accounted=not search.not_accounted,
+        metric=search.metric,
     )
-    result = _result(found, graph, method.epsilon, search.trials, len(tried))
+    result = _result(found, graph, method.epsilon, search, len(tried), private_figures)
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
     if out is not None:
@@ -88,9 +91,15 @@ def tune(
     report(result, as_json)
 
 
-def _result(found: Tuned, graph: Graph, epsilon: float, trials: float, candidates: int) -> dict[str, Any]:
+def _result(
+    found: Tuned, graph: Graph, epsilon: float, search: SearchOptions, candidates: int, private_figures: bool
+) -> dict[str, Any]:
     """What may be shown: of a charged search the winner alone, neither the number of trials nor the time."""
+    from discreet.release.evaluate import figures_of_fit
+
     estimator = found.estimator
+    figures = figures_of_fit(estimator, graph, private=private_figures)
+    test_score = figures[search.metric.replace("-", "_")]
     result: dict[str, Any] = {
         "data": graph.name,
         "method": estimator.method,
@@ -99,14 +108,17 @@ def _result(found: Tuned, graph: Graph, epsilon: float, trials: float, candidate
         "epsilon_spent": found.epsilon,
         "delta": estimator.plan_.delta,
         "tuning": found.accounting,
-        "expected_trials": trials if found.accounting == "charged" else candidates,
+        "expected_trials": search.trials if found.accounting == "charged" else candidates,
         "candidates": candidates,
         "settings": dict(found.settings),
         "val_score": found.score,
-        "test_accuracy": estimator.score(graph, "test", uncovered=True),
+        "metric": search.metric,
+        "test_score": None if test_score is None else test_score.get("test"),
+        "test_accuracy": None if test_score is None else figures["accuracy"].get("test"),
         "covers": estimator.covers,
         "release": None,
-        "note": "test accuracy is a research figure, outside every guarantee",
+        "warnings": figures["warnings"],
+        "note": figures["note"],
     }
     if found.tried:
         result["tried"] = [{"settings": dict(settings), "val_score": score} for settings, score in found.tried]

@@ -24,7 +24,7 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.declaration import Declaration
-from discreet.methods.metrics import ClassScore, class_scores, measure
+from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import OBJECTS, Compute, validate
 from discreet.privacy.budget import Privacy
@@ -321,16 +321,18 @@ class NodeClassifier(BaseEstimator):
         by_class: bool = False,
         uncovered: bool = False,
     ) -> float | list[ClassScore]:
-        """Accuracy (or ``micro-f1``, ``macro-f1``) on the labelled nodes of a mask: a research figure, outside every
-        guarantee. ``by_class=True`` gives the accuracy of each class instead, the most frequent first.
+        """Accuracy (or another of ``methods.metrics.METRICS``) on the labelled nodes of a mask: a research figure,
+        outside every guarantee where labels or predictions are. ``by_class=True`` gives how each class fares instead,
+        the most frequent first.
         """
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
             raise ParameterError(f"the {mask} mask holds no labelled node")
-        predicted = self.predict(graph, nodes=wanted, audience="owner", uncovered=uncovered)
+        check_metric(metric)
+        probabilities = self.predict_proba(graph, nodes=wanted, audience="owner", uncovered=uncovered)
         if by_class:
-            return class_scores(graph.labels[wanted], predicted)
-        return measure(metric, graph.labels[wanted], predicted)
+            return class_scores(graph.labels[wanted], probabilities, [str(name) for name in self.classes_])
+        return measure(metric, graph.labels[wanted], probabilities)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):

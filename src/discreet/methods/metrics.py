@@ -1,76 +1,166 @@
-"""How well predictions meet labels: accuracy, and F1 over all decisions or averaged over classes."""
+"""How well predictions meet labels, in figures that tell the truth about rare classes too. scikit-learn computes them.
+
+Every metric takes labels and class probabilities; the predicted class is the most probable one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 import numpy as np
 
-from discreet.arrays import IntArray
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import ParameterError
 
 
-def accuracy(labels: IntArray, predicted: IntArray) -> float:
+def accuracy(labels: IntArray, probabilities: Array) -> float:
     """The share of nodes whose class was met."""
-    return float(np.mean(labels == predicted))
+    return float(np.mean(labels == probabilities.argmax(axis=1)))
 
 
-def micro_f1(labels: IntArray, predicted: IntArray) -> float:
-    """F1 over all decisions together; with one label a node this is the accuracy."""
-    hits, found, there = (counts.sum() for counts in _counts(labels, predicted))
-    return float(2 * hits / (found + there))
+def balanced_accuracy(labels: IntArray, probabilities: Array) -> float:
+    """The mean over the classes that are there of the share of their nodes that was met."""
+    from sklearn.metrics import recall_score
+
+    there = np.unique(labels)
+    return float(recall_score(labels, probabilities.argmax(axis=1), labels=there, average="macro", zero_division=0))
 
 
-def macro_f1(labels: IntArray, predicted: IntArray) -> float:
+def micro_f1(labels: IntArray, probabilities: Array) -> float:
+    """F1 over all decisions together; with one label per node this is the accuracy."""
+    return _f1(labels, probabilities, "micro")
+
+
+def macro_f1(labels: IntArray, probabilities: Array) -> float:
     """The mean of F1 over the classes that are there or were predicted."""
-    hits, found, there = _counts(labels, predicted)
-    seen = (found + there) > 0
-    return float(np.mean(2 * hits[seen] / (found + there)[seen]))
+    return _f1(labels, probabilities, "macro")
 
 
-class ClassScore(TypedDict):
-    """How one class fares: noise costs rare classes most (paper 001, appendix F)."""
-
-    label: int
-    nodes: int
-    share: float
-    accuracy: float
+def roc_auc(labels: IntArray, probabilities: Array) -> float:
+    """The mean over classes of the area under the ROC curve of one class against the rest; nan with one class."""
+    found = [_roc_auc(labels == label, probabilities[:, label]) for label in np.unique(labels)]
+    return _mean([area for area in found if not math.isnan(area)])
 
 
-def class_scores(labels: IntArray, predicted: IntArray) -> list[ClassScore]:
-    """The accuracy on the nodes of each class that is there, the most frequent first."""
-    hits, _, there = _counts(labels, predicted)
-    order = sorted(np.flatnonzero(there).tolist(), key=lambda label: -int(there[label]))
-    return [
-        {
-            "label": label,
-            "nodes": int(there[label]),
-            "share": float(there[label] / len(labels)),
-            "accuracy": float(hits[label] / there[label]),
-        }
-        for label in order
-    ]
+def pr_auc(labels: IntArray, probabilities: Array) -> float:
+    """Average precision, the area under the precision-recall curve; nan with one class.
+
+    Of two classes it is that of the rarer one, which is the one that is looked for. Of more, the mean over classes of
+    one against the rest.
+    """
+    there, counts = np.unique(labels, return_counts=True)
+    wanted = there[[counts.argmin()]] if len(there) == probabilities.shape[1] == 2 else there
+    found = [_pr_auc(labels == label, probabilities[:, label]) for label in wanted]
+    return _mean([area for area in found if not math.isnan(area)])
 
 
-METRICS: dict[str, Callable[[IntArray, IntArray], float]] = {
+METRICS: dict[str, Callable[[IntArray, Array], float]] = {
     "accuracy": accuracy,
+    "balanced-accuracy": balanced_accuracy,
     "micro-f1": micro_f1,
     "macro-f1": macro_f1,
+    "roc-auc": roc_auc,
+    "pr-auc": pr_auc,
 }
 
 
-def measure(metric: str, labels: IntArray, predicted: IntArray) -> float:
-    """The metric of that name."""
+def check_metric(metric: str) -> None:
+    """Refuse a name that is no metric."""
     if metric not in METRICS:
         raise ParameterError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
-    return METRICS[metric](labels, predicted)
 
 
-def _counts(labels: IntArray, predicted: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """For each class: nodes predicted and there, nodes predicted, nodes there."""
-    size = int(max(labels.max(initial=0), predicted.max(initial=0))) + 1
-    hits, found, there = (
-        np.bincount(chosen, minlength=size) for chosen in (labels[labels == predicted], predicted, labels)
-    )
-    return hits, found, there
+def measure(metric: str, labels: IntArray, probabilities: Array) -> float:
+    """The metric of that name; nan where it is not defined (an area under a curve with one class)."""
+    check_metric(metric)
+    return METRICS[metric](labels, probabilities)
+
+
+# -------------------------------------------------------------------- class by class
+
+
+class ClassScore(TypedDict):
+    """How one class fares: noise costs rare classes most (paper 001, appendix F). ``accuracy`` is its recall."""
+
+    label: int
+    name: str
+    nodes: int
+    share: float
+    predicted: int
+    accuracy: float
+    precision: float
+    recall: float
+    f1: float
+    roc_auc: float | None
+    pr_auc: float | None
+
+
+def class_scores(labels: IntArray, probabilities: Array, names: Sequence[str] | None = None) -> list[ClassScore]:
+    """How each class that is there or was predicted fares, the most frequent first."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    predicted = probabilities.argmax(axis=1)
+    seen = np.union1d(labels, predicted)
+    columns = precision_recall_fscore_support(labels, predicted, labels=seen, zero_division=0)
+    rows: list[ClassScore] = [
+        {
+            "label": int(label),
+            "name": str(label) if names is None else str(names[label]),
+            "nodes": int(nodes),
+            "share": float(nodes / len(labels)),
+            "predicted": int(np.sum(predicted == label)),
+            "accuracy": float(recall),
+            "precision": float(precision),
+            "recall": float(recall),
+            "f1": float(f1),
+            "roc_auc": number_or_none(_roc_auc(labels == label, probabilities[:, label])),
+            "pr_auc": number_or_none(_pr_auc(labels == label, probabilities[:, label])),
+        }
+        for label, precision, recall, f1, nodes in zip(seen, *columns, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row["nodes"])
+
+
+def confusion(labels: IntArray, predicted: IntArray, num_classes: int) -> IntArray:
+    """How many nodes of each class (rows) were given each class (columns)."""
+    from sklearn.metrics import confusion_matrix
+
+    table: IntArray = confusion_matrix(labels, predicted, labels=np.arange(num_classes))
+    return table
+
+
+def majority(train_labels: IntArray, labels: IntArray) -> float:
+    """The accuracy of naming the commonest class of the training nodes throughout: what a model has to beat."""
+    from sklearn.metrics import accuracy_score
+
+    commonest = np.bincount(train_labels if len(train_labels) else labels).argmax()
+    return float(accuracy_score(labels, np.full(len(labels), commonest)))
+
+
+def number_or_none(figure: float) -> float | None:
+    """JSON has no nan."""
+    return None if math.isnan(figure) else figure
+
+
+def _f1(labels: IntArray, probabilities: Array, average: str) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, probabilities.argmax(axis=1), average=average, zero_division=0))
+
+
+def _roc_auc(positive: BoolArray, scores: FloatArray) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return math.nan if positive.all() or not positive.any() else float(roc_auc_score(positive, scores))
+
+
+def _pr_auc(positive: BoolArray, scores: FloatArray) -> float:
+    from sklearn.metrics import average_precision_score
+
+    return math.nan if positive.all() or not positive.any() else float(average_precision_score(positive, scores))
+
+
+def _mean(figures: Sequence[float]) -> float:
+    return float(np.mean(figures)) if figures else math.nan

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from dp_accounting.dp_event import DpEvent
 
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
+from discreet.methods.metrics import check_metric
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.budget import Privacy
@@ -24,15 +25,19 @@ from discreet.privacy.plan import Plan, Stage
 from discreet.queries.validation_hits import ValidationHits, even_odds_noise
 
 STAGE = "validation score"
+ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True)
 class Score:
-    """A noisy count of validation nodes predicted right, as a share of all of them."""
+    """A noisy count of validation nodes predicted right, as a share of all of them; where asking costs nothing, any
+    metric on them.
+    """
 
     query: ValidationHits
     noise: float
     nodes: int
+    metric: str = ACCURACY
 
     @property
     def sensitivity(self) -> float:
@@ -50,7 +55,9 @@ class Score:
         return Stage(STAGE, self.query, self.query.bound(), self.event)
 
     def ask(self, estimator: NodeClassifier, graph: Graph, delta: float, noise: NoiseSource) -> float:
-        """The share of validation nodes that the fitted estimator predicts right, with its noise."""
+        """How the fitted estimator does on the validation nodes, with noise where it is charged."""
+        if self.metric != ACCURACY:
+            return self._measure(estimator, graph)
         level = estimator._checked_privacy().level
         _, private = level.split(graph)
         if not self.sensitivity:
@@ -61,14 +68,29 @@ class Score:
         curator.finish()
         return count / self.nodes
 
+    def _measure(self, estimator: NodeClassifier, graph: Graph) -> float:
+        """Any metric: :func:`score_for` sees to it that it costs nothing."""
+        found = estimator.score(graph, "val", metric=self.metric, uncovered=True)
+        if math.isnan(found):
+            raise ParameterError(f"{self.metric} is not defined on validation nodes of one class")
+        return found
 
-def score_for(level: Level, covers: str, graph: Graph, noise: float | None = None) -> Score:
-    """The score of a method with this coverage; ``noise`` is on the count, by default as large as chance itself."""
+
+def score_for(level: Level, covers: str, graph: Graph, noise: float | None = None, metric: str = ACCURACY) -> Score:
+    """The score of a method with this coverage; ``noise`` is on the count, by default as large as chance itself.
+
+    Another metric than accuracy has no bound here that could be charged: it is for where asking costs nothing.
+    """
+    check_metric(metric)
     if graph.val_mask is None or not graph.mask("val").any():
         raise ParameterError("a search needs validation nodes: use a split with some, 75/10/15 for example")
     nodes = int(graph.mask("val").sum())
     query = ValidationHits(level, covers)
-    query.bound()  # refuses what cannot be charged
+    charged = query.bound().sensitivity > 0  # refuses what cannot be charged
+    if charged and metric != ACCURACY:
+        raise UnsupportedError(
+            f"a search by {metric} cannot be charged at level {level.kind} (covered: {covers}): search by accuracy"
+        )
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
         raise ParameterError(f"the noise on the score must be a number above 0, not {noise}")
-    return Score(query, even_odds_noise(nodes) if noise is None else noise, nodes)
+    return Score(query, even_odds_noise(nodes) if noise is None else noise, nodes, metric)

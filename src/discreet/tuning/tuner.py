@@ -23,7 +23,7 @@ from discreet.privacy.events.table import composed_curve
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.best_of_trials import BestOfTrials
-from discreet.tuning.score import Score, score_for
+from discreet.tuning.score import ACCURACY, Score, score_for
 
 SEARCH = "search"
 SMALLEST_SHARE = 1 / 1024
@@ -64,8 +64,9 @@ def tune(
     distribution: str = "logarithmic",
     score_noise: float | None = None,
     accounted: bool = True,
+    metric: str = ACCURACY,
 ) -> Tuned:
-    """Search the candidates by validation accuracy and return the best, within the estimator's own budget.
+    """Search the candidates by a metric on the validation nodes and return the best, within the estimator's own budget.
 
     ``trials`` is how many runs to expect; the number itself is drawn in secret. With ``accounted=False`` every
     candidate is tried at the full budget and the certificate is stamped *tuning not accounted*.
@@ -75,10 +76,10 @@ def tune(
     for settings in candidates:
         checked_settings(type(estimator), estimator.method, settings)
     if not accounted:
-        return _try_all(estimator, candidates, viewed, _not_accounted)
+        return _try_all(estimator, candidates, viewed, _not_accounted, metric)
     if _costs_nothing(estimator, candidates, viewed):
-        return _try_all(estimator, candidates, viewed, _free)
-    search = make_search(estimator, candidates, viewed, trials, distribution, score_noise)
+        return _try_all(estimator, candidates, viewed, _free, metric)
+    search = make_search(estimator, candidates, viewed, trials, distribution, score_noise, metric)
     return search.run(search.within_budget())
 
 
@@ -92,13 +93,14 @@ def make_search(
     trials: float,
     distribution: str = "logarithmic",
     score_noise: float | None = None,
+    metric: str = ACCURACY,
 ) -> Search:
     """A search over a graph as the level sees it; nothing is read from it but public facts."""
     if distribution not in SHAPES:
         raise PrivacyError(f"the number of trials is {' or '.join(SHAPES)}, not {distribution!r}")
     check_repeats(trials, SHAPES[distribution])
     covers = _one_coverage(estimator, candidates)
-    score = score_for(estimator._checked_privacy().level, covers, graph, score_noise)
+    score = score_for(estimator._checked_privacy().level, covers, graph, score_noise, metric)
     return Search(estimator, candidates, graph, trials, distribution, covers, score)
 
 
@@ -200,7 +202,7 @@ class Search:
             for_release=own["noise"]["for_release"],
             spent=plan.event(),
             versions=own["versions"],
-            tuning=f"charged: {plan.stages[0].query.words}, by validation accuracy",
+            tuning=f"charged: {plan.stages[0].query.words}, by validation {self.score.metric}",
         )
         asked = [self.score.stage.to_json()] if self.score.sensitivity else []
         return {**made, "accounting": own["accounting"], "trial_stages": [*own["stages"], *asked]}
@@ -253,15 +255,19 @@ def _costs_nothing(estimator: NodeClassifier, candidates: Sequence[Settings], gr
 
 
 def _try_all(
-    estimator: NodeClassifier, candidates: Sequence[Settings], graph: Graph, stamp: Callable[[NodeClassifier, int], str]
+    estimator: NodeClassifier,
+    candidates: Sequence[Settings],
+    graph: Graph,
+    stamp: Callable[[NodeClassifier, int, str], str],
+    metric: str,
 ) -> Tuned:
     """Every candidate once, at the full budget; every certificate says what that means."""
     privacy = estimator._checked_privacy()
-    free = score_for(NoPrivacy(), "", graph)
+    free = score_for(NoPrivacy(), "", graph, metric=metric)
     tried, winner = [], None
     for run, settings in enumerate(candidates):
         trial = _candidate(estimator, settings, privacy, _test_seed(estimator, run)).fit(graph)
-        accounting = stamp(trial, len(candidates))
+        accounting = stamp(trial, len(candidates), metric)
         scored = free.ask(trial, graph, 0.0, NoiseSource())
         tried.append((settings, scored))
         if winner is None or scored > winner[0]:
@@ -271,16 +277,16 @@ def _try_all(
     return Tuned(fitted, chosen, best, fitted.epsilon_spent_, accounting, tried)
 
 
-def _not_accounted(trial: NodeClassifier, candidates: int) -> str:
+def _not_accounted(trial: NodeClassifier, candidates: int, metric: str) -> str:
     trial.certificate_["tuning"] = (
-        f"{NOT_ACCOUNTED}: {candidates} settings were tried on the private data and the best was kept; "
+        f"{NOT_ACCOUNTED}: {candidates} settings were tried on the private data and the best by {metric} was kept; "
         "epsilon covers the last fit alone"
     )
     return "not accounted"
 
 
-def _free(trial: NodeClassifier, candidates: int) -> str:
+def _free(trial: NodeClassifier, candidates: int, metric: str) -> str:
     trial.certificate_["tuning"] = (
-        f"{candidates} settings were tried, by validation accuracy; the search read nothing that the level protects"
+        f"{candidates} settings were tried, by validation {metric}; the search read nothing that the level protects"
     )
     return "free"

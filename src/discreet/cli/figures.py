@@ -1,0 +1,59 @@
+"""The figures of a fit as text: scores by mask, the classes by name, and which class was taken for which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from discreet.cli.output import aligned, shown
+
+MOST_CLASSES = 12
+"""A confusion table of more columns does not fit on a terminal; --json has it."""
+
+_SCORES = {
+    "accuracy": "accuracy",
+    "majority": "  the commonest class throughout",
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "macro-F1",
+    "roc_auc": "ROC-AUC",
+    "pr_auc": "PR-AUC",
+}
+_COLUMNS = {
+    **{name: name for name in ("nodes", "predicted", "precision", "recall")},
+    **{"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC"},
+}
+
+
+def figures_text(result: Mapping[str, Any]) -> str:
+    """Scores by mask, the classes of the test nodes by name, the confusion table and the warnings."""
+    if result["accuracy"] is None:
+        return str(result["note"])
+    rows = result["by_class"].get("test", [])
+    blocks = [
+        _scores(result),
+        _classes(rows),
+        _confusion(result["confusion"].get("test", []), result["classes"]),
+        *(f"warning: {sentence}" for sentence in result["warnings"]),
+        str(result["note"]),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _scores(result: Mapping[str, Any]) -> str:
+    masks = list(result["accuracy"])
+    rows = [[title, *(shown(result[key][mask]) for mask in masks)] for key, title in _SCORES.items()]
+    return aligned([["", *masks], *rows])
+
+
+def _classes(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return ""
+    head = ["class (test nodes)", *_COLUMNS.values()]
+    return aligned([head, *([row["name"], *(shown(row[column]) for column in _COLUMNS)] for row in rows)])
+
+
+def _confusion(table: Sequence[Sequence[int]], names: Sequence[str]) -> str:
+    if not table or len(names) > MOST_CLASSES:
+        return ""
+    head = ["true class \\ predicted", *names]
+    return aligned([head, *([name, *map(str, row)] for name, row in zip(names, table, strict=True))])
