@@ -13,7 +13,19 @@ import discreet
 
 PACKAGE = Path(discreet.__file__).parent
 # Imports point one way: a part may import itself and what stands before it.
-ORDER = ("errors", "arrays", "files", "graph", "privacy", "ops", "queries", "mechanisms", "training", "methods")
+ORDER = (
+    "errors",
+    "limits",
+    "arrays",
+    "files",
+    "graph",
+    "privacy",
+    "ops",
+    "queries",
+    "mechanisms",
+    "training",
+    "methods",
+)
 AFTER_METHODS = {
     "release": set(),
     "tuning": set(),

@@ -35,6 +35,14 @@ class OutputExistsError(InvalidInputError):
     """The output path is taken; nothing is ever overwritten."""
 
 
+class OutputUnusableError(InvalidInputError):
+    """Nothing can be written at the output path, or another process is writing there."""
+
+
+class InterruptedRunError(DiscreetError, RuntimeError):
+    """Ctrl-C or SIGTERM; the message says what is kept."""
+
+
 class PlanViolationError(DiscreetError, RuntimeError):
     """A method asked the curator for something that its plan does not hold."""
 

@@ -6,12 +6,14 @@ import math
 import os
 import secrets
 import shutil
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import OutputExistsError
+from discreet.errors import DataNotFoundError, InvalidInputError, OutputExistsError, ParameterError
+from discreet.limits import TEXT_BYTES
 
 INFINITE = "infinite"
 
@@ -69,6 +71,36 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+# -------------------------------------------------------------------- texts of others
+
+
+def read_text(path: Path, what: str) -> str:
+    """A text file that somebody wrote, or one sentence about why it cannot be read."""
+    try:
+        if not path.is_file():  # a folder, a pipe that never ends, or nothing
+            raise DataNotFoundError(f"there is no {what} at {path}")
+        if path.stat().st_size > TEXT_BYTES:
+            raise InvalidInputError(f"{path} is larger than {TEXT_BYTES >> 20} MiB, too large for a {what}")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path} is not text in UTF-8") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+        if isinstance(error, InvalidInputError):
+            raise
+        raise DataNotFoundError(f"the {what} at {path} cannot be read: {reason}") from None
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """The content of a TOML text; ``name`` is for the sentence that says what is wrong with it."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ParameterError(f"{name} is nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, or a number of more than 4,300 digits
+        raise ParameterError(f"{name} is not valid TOML: {error}") from None
 
 
 # -------------------------------------------------------------------- infinity, which JSON does not have

@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_nothing_behind(capsys: pytest.CaptureFixture[str], m
 
     monkeypatch.setattr(Path, "write_bytes", full)
     code, _, err = run(capsys, "train", *QUICK, "--out", "release", "--json")
-    assert code == 1
+    assert code == 2
     assert "No space left" in err
     assert list(Path.cwd().iterdir()) == []
 
@@ -160,7 +160,7 @@ def test_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "interrupted" in err
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,9 @@ import torch
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import ParameterError
+from discreet.limits import NORM, Limit
 from discreet.methods.parameters import schema
 from discreet.methods.registry import list_methods, load_method
-from discreet.privacy.limits import NORM, Limit
 from discreet.training.private import LARGEST_PARAMETER, keep_finite
 
 

@@ -16,13 +16,9 @@ from discreet.bench.graphs import missing
 from discreet.bench.pool import run_all
 from discreet.bench.store import RESULTS, Store, read_rows
 from discreet.bench.trials import Entry, Trial, unique
-from discreet.errors import DataNotFoundError, DiscreetError
+from discreet.errors import DataNotFoundError, InterruptedRunError
 
 Row = dict[str, Any]
-
-
-class InterruptedRunError(DiscreetError, RuntimeError):
-    """Ctrl-C: what was finished is kept."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from discreet.errors import DiscreetError
+from discreet.errors import OutputUnusableError
 
 RESULTS = "results.jsonl"
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ class Store:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._file)
-            raise DiscreetError(
+            raise OutputUnusableError(
                 f"another bench is writing to {self.folder}: wait for it, or choose another --out"
             ) from None
         _repair(self._file)

@@ -7,14 +7,15 @@ methods, graphs and settings exist) is in ``trials``; this file only knows the s
 from __future__ import annotations
 
 import difflib
-import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from discreet.errors import DataNotFoundError, ParameterError
+from discreet.errors import ParameterError
+from discreet.files import parse_toml, read_text
+from discreet.limits import SEED, THREADS, TRIALS, shown
 from discreet.methods.metrics import METRICS
 
 MASKS = ("train", "val", "test")
@@ -54,8 +55,8 @@ class Case(_Strict):
     datasets: Words | None = None
     data_grid: dict[str, Values] = Field(default_factory=dict)
     split: str | None = None
-    seeds: int | None = Field(default=None, ge=1)
-    first_seed: int | None = Field(default=None, ge=0)
+    seeds: int | None = Field(default=None, ge=1, le=TRIALS.high)
+    first_seed: int | None = Field(default=None, ge=0, le=SEED.high // 2)
     any_epsilon: bool = False
     paper: dict[str, Figures] = Field(default_factory=dict)
     note: str | None = None
@@ -98,9 +99,9 @@ class Suite(_Strict):
     graphs: dict[str, str] = Field(default_factory=dict)
     split: str = "75/10/15"
     splits: dict[str, str] = Field(default_factory=dict)
-    seeds: int = Field(default=10, ge=1)
-    first_seed: int = Field(default=10, ge=0)
-    jobs: int | None = Field(default=None, ge=1)
+    seeds: int = Field(default=10, ge=1, le=TRIALS.high)
+    first_seed: int = Field(default=10, ge=0, le=SEED.high // 2)
+    jobs: int | None = Field(default=None, ge=1, le=THREADS.high)
     cases: list[Case] = Field(min_length=1)
     tables: list[Table] = Field(default_factory=list)
     figures: list[Figure] = Field(default_factory=list)
@@ -117,11 +118,7 @@ def read_suite(name: str) -> Suite:
     """A suite of the package by name, or one of your own by the path of its ``.toml`` file."""
     if name.endswith(".toml"):
         path = Path(name)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError:
-            raise DataNotFoundError(f"there is no suite at {path}") from None
-        return parse_suite(text, path.stem)
+        return parse_suite(read_text(path, "suite"), path.stem)
     known = suite_names()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -133,10 +130,7 @@ def read_suite(name: str) -> Suite:
 
 def parse_suite(text: str, name: str) -> Suite:
     """Read a suite from text; one sentence says what does not fit the schema, and where."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"suite {name} is not valid TOML: {error}") from None
+    content = parse_toml(text, f"suite {name}")
     try:
         return Suite(**{**content, "name": name})
     except (ValidationError, TypeError) as error:
@@ -156,8 +150,8 @@ def _sentence(error: ValidationError | TypeError, content: dict[str, Any]) -> st
         return f"{where} has no key {key!r}: {hint}"
     rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
     keys = [str(part) for part in first["loc"] if isinstance(part, str)]
-    shown = "" if first["type"] == "missing" else f", not {first['input']!r}"
-    return f"{where}: {keys[-1] if keys else '?'} {rule}{shown}"
+    given = "" if first["type"] == "missing" else f", not {shown(first['input'])}"
+    return f"{where}: {keys[-1] if keys else '?'} {rule}{given}"
 
 
 def _schema_at(loc: tuple[int | str, ...]) -> type[BaseModel]:

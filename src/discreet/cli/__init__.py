@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import typer
 
 from discreet.cli import audit, bench, data, doctor, methods, plan, predict, train, tune, verify
-from discreet.errors import DiscreetError, InvalidInputError
+from discreet.cli.boundary import bugs_named, exit_code
+from discreet.cli.options import Debug
 
 app = typer.Typer(
     name="discreet",
@@ -38,49 +38,32 @@ _COMMANDS = (
     bench.bench,
     tune.tune,
 )
-_INTERRUPTED = 130  # what typer makes of Ctrl-C
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command: 0 done, 2 bad input (one sentence), 1 anything else."""
-    try:
-        code = app(args=arguments, prog_name="discreet", standalone_mode=False)
-    except InvalidInputError as error:
-        return _fail(str(error), 2)
-    except DiscreetError as error:
-        return _fail(str(error), 1)
-    except typer.TyperException as error:
-        return _fail(error.format_message(), 2)
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; nothing was written", 1)
-    except OSError as error:
-        return _fail(f"{error.strerror or error}: {error.filename or 'input or output failed'}", 1)
-    if code == _INTERRUPTED:
-        return _fail("interrupted; nothing was written", 1)
-    return code if isinstance(code, int) else 0
-
-
-def _fail(sentence: str, code: int) -> int:
-    print(f"discreet: {sentence}", file=sys.stderr)
-    return code
+    """Run the command; ``boundary`` says what the exit codes mean."""
+    return exit_code(lambda: app(args=arguments, prog_name="discreet", standalone_mode=False))
 
 
 def _flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: a parameter whose type is a dataclass of options stands for its fields.
 
+    Every command has ``--debug``.
     A field that two groups share (``seed``) is one option, and both get its value; the later group declares it.
     """
     parameters = _parameters(command)
     options: dict[str, inspect.Parameter] = {}
+    debug = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
     for parameter in parameters:
         found = _parameters(parameter.annotation) if _is_group(parameter) else [parameter]
         options |= {option.name: option for option in found}
 
-    def run(**values: Any) -> None:
-        command(**{p.name: _filled(p.annotation, values) if _is_group(p) else values[p.name] for p in parameters})
+    def run(debug: bool, **values: Any) -> None:
+        with bugs_named(debug):
+            command(**{p.name: _filled(p.annotation, values) if _is_group(p) else values[p.name] for p in parameters})
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature(list(options.values()))  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*options.values(), debug])  # type: ignore[attr-defined]
     return run
 
 

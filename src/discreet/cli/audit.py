@@ -11,6 +11,7 @@ import typer
 from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads
 from discreet.cli.output import print_json, print_rows, progress_bars
 from discreet.errors import ParameterError
+from discreet.limits import SAMPLES, SEED, THREADS
 
 if TYPE_CHECKING:
     from discreet.audit.report import AuditReport, Effort
@@ -26,7 +27,12 @@ class AuditedMethod(MethodOptions):
     method: Annotated[str, typer.Option(help="One of `discreet methods`.")] = "gap"
     epsilon: Epsilon = 1.0
     delta: Delta = "0.001"
-    seed: Annotated[int, typer.Option(help="Seeds the graphs, their neighbours and training, never the noise.")] = 0
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=SEED.low, max=SEED.high, help="Seeds the graphs, their neighbours and training, never the noise."
+        ),
+    ] = 0
     threads: Threads = 1
 
 
@@ -34,16 +40,21 @@ class AuditedMethod(MethodOptions):
 class EffortOptions:
     """How hard to try."""
 
-    pairs: Annotated[int, typer.Option(min=1, help="Pairs of neighbouring graphs to replay.")] = 100
-    fits: Annotated[int, typer.Option(min=0, help="Whole fits on each graph of the worst pair; 0 for none.")] = 200
+    pairs: Annotated[int, typer.Option(min=1, max=SAMPLES.high, help="Pairs of neighbouring graphs to replay.")] = 100
+    fits: Annotated[
+        int, typer.Option(min=0, max=SAMPLES.high, help="Whole fits on each graph of the worst pair; 0 for none.")
+    ] = 200
     samples: Annotated[
-        int, typer.Option(min=0, help="Runs of the curator on each side of its worst inputs; 0 for none.")
+        int,
+        typer.Option(min=0, max=SAMPLES.high, help="Runs of the curator on each side of its worst inputs; 0 for none."),
     ] = 20_000
     canaries: Annotated[
         int,
-        typer.Option(min=0, help="Canary nodes for an audit in one fit (node level, change=null); 0 for none."),
+        typer.Option(
+            min=0, max=SAMPLES.high, help="Canary nodes for an audit in one fit (node level, change=null); 0 for none."
+        ),
     ] = 0
-    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 works in this one.")] = 0
+    workers: Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")] = 0
     alpha: Annotated[float, typer.Option(help="How often an honest method may be called a violation.")] = 1e-4
 
     def effort(self, seed: int) -> Effort:

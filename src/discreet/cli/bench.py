@@ -13,6 +13,7 @@ import typer
 from discreet.cli.options import DataRoot, Json
 from discreet.cli.output import NOTE, print_json, print_rows
 from discreet.errors import DataNotFoundError, ParameterError
+from discreet.limits import SEED, THREADS, TRIALS
 
 if TYPE_CHECKING:
     from discreet.bench.runner import Outcome
@@ -30,8 +31,12 @@ class TrialOptions:
         list[str] | None,
         typer.Option(help="Some of the trials: a method, dataset or level, or KEY=VALUE. Repeatable."),
     ] = None
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, instead of the suite's.")] = None
-    first_seed: Annotated[int | None, typer.Option(min=0, help="The first seed, instead of the suite's.")] = None
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=TRIALS.high, help="How many seeds, instead of the suite's.")
+    ] = None
+    first_seed: Annotated[
+        int | None, typer.Option(min=0, max=SEED.high // 2, help="The first seed, instead of the suite's.")
+    ] = None
 
     def read(self, suite: Suite) -> tuple[list[Entry], list[Entry]]:
         """The trials that are wanted, and what tables show of others: figures that a paper printed."""
@@ -47,9 +52,9 @@ class TrialOptions:
 class RunOptions:
     """How to run them, none of which can change a result."""
 
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes, one thread each; one per core if not given.")] = (
-        None
-    )
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=THREADS.high, help="Processes, one thread each; one per core if not given.")
+    ] = None
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which a trial counts as failed.")] = None
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Refuse to run where a dataset is absent.")] = False

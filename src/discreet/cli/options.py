@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from discreet.errors import ParameterError
+from discreet.limits import SEED, THREADS, shown
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -43,7 +44,9 @@ Split = Annotated[
     str,
     typer.Option(help="75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0."),
 ]
-Seed = Annotated[int, typer.Option(help="Seeds the split and the training, never the privacy noise.")]
+Seed = Annotated[
+    int, typer.Option(min=SEED.low, max=SEED.high, help="Seeds the split and the training, never the privacy noise.")
+]
 Method = Annotated[str, typer.Option(help="One of `discreet methods`, or auto: see docs/recommend.md.")]
 LevelSpec = Annotated[
     str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
@@ -52,7 +55,12 @@ Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --le
 Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Threads = Annotated[int | None, typer.Option(help="Threads that torch may use; its own choice where none is given.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=THREADS.low, max=THREADS.high, help="Threads that torch may use; its own choice where none is given."
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
 ]
@@ -67,6 +75,7 @@ Metric = Annotated[
     str,
     typer.Option(help="accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc or pr-auc: see docs/evaluating.md."),
 ]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks; they may hold private values.")]
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 
@@ -218,7 +227,7 @@ def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
 def _role(text: str) -> tuple[str, str]:
     role, equals, name = text.partition("=")
     if not equals:
-        raise ParameterError(f"--column takes ROLE=NAME, not {text!r}")
+        raise ParameterError(f"--column takes ROLE=NAME, not {shown(text)}")
     return role, name
 
 
@@ -228,4 +237,4 @@ def _delta(text: str) -> float | Literal["auto"]:
     try:
         return float(text)
     except ValueError:
-        raise ParameterError(f"--delta takes a number or auto, not {text!r}") from None
+        raise ParameterError(f"--delta takes a number or auto, not {shown(text)}") from None

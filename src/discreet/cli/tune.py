@@ -11,6 +11,7 @@ import typer
 
 from discreet.cli.options import DataOptions, Json, MethodOptions, Metric, PrivateFigures, StatementOptions, prepare
 from discreet.cli.output import report
+from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -22,7 +23,12 @@ class SearchedMethod(MethodOptions):
     """A method whose other settings are searched."""
 
     epsilon: Annotated[float, typer.Option(help="The budget of the whole search, the released model included.")] = 4.0
-    seed: Annotated[int, typer.Option(help="Seeds split, candidates and training, never noise or the trials.")] = 0
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=SEED.low, max=SEED.high, help="Seeds split, candidates and training, never noise or the trials."
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,9 @@ class SearchOptions:
         typer.Option(help="What to try: KEY=a,b,c or KEY=low..high or KEY=low..high:log. Repeatable."),
     ] = None
     space: Annotated[Path | None, typer.Option(help="A TOML file with a table [search], beside or instead.")] = None
-    candidates: Annotated[int, typer.Option(help="Most settings to try, where the space is larger.")] = 24
+    candidates: Annotated[
+        int, typer.Option(min=1, max=TRIALS.high, help="Most settings to try, where the space is larger.")
+    ] = 24
     trials: Annotated[float, typer.Option(help="How many trials to expect; the number is drawn in secret.")] = 10.0
     distribution: Annotated[str, typer.Option(help="Its law: logarithmic or geometric.")] = "logarithmic"
     score_noise: Annotated[float | None, typer.Option(help="Noise on the count of validation nodes met.")] = None

@@ -25,6 +25,7 @@ from discreet.graph.clean import (
     rows_by_receiver,
     settle_direction,
 )
+from discreet.limits import CELLS, CLASSES, NODES
 
 MASKS = ("train", "val", "test")
 
@@ -349,6 +350,7 @@ def _check_nodes(graph: Graph) -> None:
     n = graph.features.shape[0]
     if n == 0:
         raise GraphError("the graph has no nodes")
+    _check_sizes(n, graph.num_classes)
     if graph.labels.shape != (n,):
         raise GraphError(f"labels have shape {graph.labels.shape}, but the graph has {n} nodes")
     low, high = int(graph.labels.min()), int(graph.labels.max())
@@ -359,6 +361,16 @@ def _check_nodes(graph: Graph) -> None:
         raise GraphError(f"there are {len(graph.class_names)} class names for {graph.num_classes} classes")
     if graph.feature_names is not None and len(graph.feature_names) != graph.num_features:
         raise GraphError(f"there are {len(graph.feature_names)} feature names for {graph.num_features} features")
+
+
+def _check_sizes(num_nodes: int, num_classes: int) -> None:
+    NODES.check("the number of nodes", num_nodes, GraphError)
+    CLASSES.check("the number of classes", num_classes, GraphError)
+    if num_nodes * num_classes > CELLS:
+        raise GraphError(
+            f"{num_nodes} nodes with a probability for each of {num_classes} classes need more memory than is allowed "
+            f"({CELLS} numbers): is the label column an identifier?"
+        )
 
 
 def _check_masks(graph: Graph) -> None:

@@ -23,7 +23,6 @@ import contextlib
 import inspect
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
 from discreet.graph.graph import MASKS, Graph, NamedSplit
+from discreet.graph.npz import PlainArrays
 from discreet.graph.tables import from_pandas, id_keys, pick_edge_columns, pick_node_columns
 
 if TYPE_CHECKING:
@@ -211,21 +211,12 @@ def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path
 def load_npz(path: str | Path) -> Graph:
     """Read a graph that :func:`save_npz` wrote; everything in it is validated, nothing is unpickled."""
     path = Path(path).expanduser()
-    if not path.is_file():
-        raise DataNotFoundError(f"there is no file {path}")
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {key: stored[key] for key in stored.files}
-    except (ValueError, OSError, AttributeError, zipfile.BadZipFile) as error:
-        raise GraphError(f"{path} is not a .npz file of plain arrays") from error
-    if str(arrays.get("format")) != FORMAT:
+    arrays = PlainArrays(path)
+    if "format" not in arrays or _text(arrays, "format") != FORMAT:
         raise GraphError(f"{path} was not written by discreet: build a graph and save it with save_npz")
-    if int(arrays.get("version", 0)) != VERSION:
-        raise GraphError(f"{path} has layout version {arrays.get('version')}; this release reads {VERSION}")
-    try:
-        return _from_arrays(arrays)
-    except KeyError as error:
-        raise GraphError(f"{path} lacks the array {error.args[0]!r}") from error
+    if _number(arrays, "version") != VERSION:
+        raise GraphError(f"{path} has layout version {arrays['version']}; this release reads {VERSION}")
+    return _from_arrays(arrays)
 
 
 def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
@@ -266,23 +257,50 @@ def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Graph:
         features: Any = arrays["features"]
     else:
         parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
-        features = _csr(parts, tuple(arrays["features_shape"].tolist()))
-    names = arrays.get("class_names")
-    masks: dict[str, Any] = {f"{name}_mask": arrays.get(f"{name}_mask") for name in MASKS}
-    splits = zip(arrays.get("split_names", ()), arrays.get("split_parts", ()), strict=True)
+        features = _csr(parts, tuple(_flat(arrays, "features_shape").tolist()))
+    masks: dict[str, Any] = {f"{name}_mask": arrays[f"{name}_mask"] for name in MASKS if f"{name}_mask" in arrays}
     return Graph(
         indptr=arrays["indptr"],
         indices=arrays["indices"],
         features=features,
         labels=arrays["labels"],
-        num_classes=int(arrays["num_classes"]),
-        directed=bool(arrays["directed"]),
-        node_ids=arrays.get("node_ids"),
-        class_names=None if names is None else tuple(names.tolist()),
-        named_splits=tuple(NamedSplit(str(name), part) for name, part in splits),
-        name=str(arrays["name"]),
+        num_classes=_number(arrays, "num_classes"),
+        directed=bool(_number(arrays, "directed")),
+        node_ids=_flat(arrays, "node_ids") if "node_ids" in arrays else None,
+        class_names=tuple(_flat(arrays, "class_names").tolist()) if "class_names" in arrays else None,
+        named_splits=_named_splits(arrays) if "split_names" in arrays else (),
+        name=_text(arrays, "name"),
         **masks,
     )
+
+
+def _number(arrays: Mapping[str, np.ndarray], key: str) -> int:
+    """A single whole number or truth value."""
+    array = arrays[key]
+    if array.shape != () or array.dtype.kind not in "biu":
+        raise GraphError(f"{key} must be a single whole number, not {array.dtype} of shape {array.shape}")
+    return int(array)
+
+
+def _text(arrays: Mapping[str, np.ndarray], key: str) -> str:
+    array = arrays[key]
+    if array.shape != () or array.dtype.kind != "U":
+        raise GraphError(f"{key} must be a single text, not {array.dtype} of shape {array.shape}")
+    return str(array)
+
+
+def _flat(arrays: Mapping[str, np.ndarray], key: str) -> np.ndarray:
+    array = arrays[key]
+    if array.ndim != 1 or array.dtype.kind not in "iuU":
+        raise GraphError(f"{key} must be a flat array of whole numbers or text, not {array.dtype} of {array.shape}")
+    return array
+
+
+def _named_splits(arrays: Mapping[str, np.ndarray]) -> tuple[NamedSplit, ...]:
+    names, parts = _flat(arrays, "split_names"), arrays["split_parts"]
+    if parts.ndim != 2 or len(parts) != len(names) or parts.dtype.kind not in "iu":
+        raise GraphError(f"split_parts must hold one row of whole numbers for each of {len(names)} split names")
+    return tuple(NamedSplit(str(name), part) for name, part in zip(names, parts, strict=True))
 
 
 def _csr(parts: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> sp.csr_array:

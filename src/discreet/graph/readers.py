@@ -22,6 +22,7 @@ from discreet.arrays import Array, IntArray, SingleArray
 from discreet.errors import GraphError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import MASKS, NamedSplit
+from discreet.graph.npz import PlainArrays
 
 NUM_GEOM_GCN_SPLITS = 10
 
@@ -44,7 +45,7 @@ class Raw:
 
 def read_benchmark_npz(folder: Path, file: str) -> Raw:
     """CSR adjacency and attributes under ``adj_*`` and ``attr_*``; features become binary, as in PyG."""
-    arrays = _read_npz(folder / file)
+    arrays = PlainArrays(folder / file)
     adjacency = _stored_csr(arrays, "adj").tocoo()
     features = _stored_csr(arrays, "attr").astype(np.float32)
     features.data[features.data > 0] = 1
@@ -54,48 +55,19 @@ def read_benchmark_npz(folder: Path, file: str) -> Raw:
 
 def read_edges_npz(folder: Path, file: str) -> Raw:
     """Arrays ``features``, ``edges`` (one row an edge) and ``target``: the Twitch graphs."""
-    arrays = _read_npz(folder / file)
+    arrays = PlainArrays(folder / file)
     edges = arrays["edges"]
     return Raw(edges[:, 0], edges[:, 1], sp.csr_array(arrays["features"]), arrays["target"].astype(np.int64))
 
 
 def read_heterophilous_npz(folder: Path, file: str) -> Raw:
     """Arrays ``node_features``, ``node_labels``, ``edges`` and ten splits, ``heterophilous:0`` to ``:9``."""
-    arrays = _read_npz(folder / file)
+    arrays = PlainArrays(folder / file)
     edges = arrays["edges"]
     masks = zip(*(arrays[f"{name}_masks"] for name in MASKS), strict=True)
     splits = tuple(_named_split(f"heterophilous:{place}", held) for place, held in enumerate(masks))
     labels = arrays["node_labels"].astype(np.int64)
     return Raw(edges[:, 0], edges[:, 1], arrays["node_features"], labels, splits)
-
-
-class _Npz(Mapping[str, np.ndarray]):
-    """Arrays of a file, read when asked for, so that pickled extras nobody needs are never touched."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = np.load(path, allow_pickle=False)
-
-    def __getitem__(self, key: str) -> np.ndarray:
-        try:
-            return self._file[key]
-        except KeyError as error:
-            raise GraphError(f"{self._path} has no array {key!r}") from error
-        except ValueError as error:
-            raise GraphError(f"{self._path} stores {key!r} as pickled objects, which are not read") from error
-
-    def __iter__(self) -> Any:
-        return iter(self._file.files)
-
-    def __len__(self) -> int:
-        return len(self._file.files)
-
-
-def _read_npz(path: Path) -> Mapping[str, np.ndarray]:
-    try:
-        return _Npz(path)
-    except (ValueError, OSError, EOFError) as error:
-        raise GraphError(f"{path} is not a readable .npz file") from error
 
 
 def _stored_csr(arrays: Mapping[str, np.ndarray], prefix: str) -> sp.csr_array:
@@ -229,7 +201,7 @@ def _geom_gcn_splits(folder: Path, name: str) -> tuple[NamedSplit, ...]:
     for place in range(NUM_GEOM_GCN_SPLITS):
         path = folder / f"{name}_split_0.6_0.2_{place}.npz"
         if path.exists():
-            arrays = _read_npz(path)
+            arrays = PlainArrays(path)
             splits.append(_named_split(f"geom-gcn:{place}", (arrays[f"{mask}_mask"] for mask in MASKS)))
     return tuple(splits)
 

@@ -86,6 +86,8 @@ def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generat
 
 def _by_share(graph: Graph, spec: str, shares: list[float], rng: np.random.Generator) -> Graph:
     """Shares of *all* nodes: a split that looked at which nodes are labelled would give a record away."""
+    if shares[0] == 0:
+        raise ParameterError(f"the split {spec!r} leaves nothing to train on")
     _labelled(graph)
     order = rng.permutation(graph.num_nodes)
     ends = [round(len(order) * share / 100) for share in (shares[0], shares[0] + shares[1])]

@@ -26,7 +26,7 @@ from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.declaration import Declaration
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
-from discreet.methods.parameters import OBJECTS, Compute, validate
+from discreet.methods.parameters import OBJECTS, Compute, Seed, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
 from discreet.privacy.levels import Level, NoPrivacy
@@ -84,8 +84,8 @@ class NodeClassifier(BaseEstimator):
 
     privacy: Privacy | None = None
     _: KW_ONLY
-    random_state: int | None = 0
-    insecure_noise_seed: int | None = None
+    random_state: Seed | None = 0
+    insecure_noise_seed: Seed | None = None
     compute: Compute | None = None
 
     # ---------------------------------------------------------------- what a subclass writes

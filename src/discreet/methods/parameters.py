@@ -17,13 +17,17 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from discreet import limits
 from discreet.errors import ParameterError
-from discreet.privacy import limits
-from discreet.privacy.limits import Limit
+from discreet.limits import Count, Limit
 
 
 def _between(limit: Limit) -> Any:
     return Field(ge=limit.low, le=limit.high, allow_inf_nan=False)
+
+
+def _counted(limit: Count) -> Any:
+    return Field(ge=limit.low, le=limit.high)
 
 
 Norm = Annotated[float, _between(limits.NORM)]
@@ -38,6 +42,14 @@ Ridge = Annotated[float, _between(limits.RIDGE)]
 Decay = Annotated[float, _between(limits.DECAY)]
 Probability = Annotated[float, _between(limits.PROBABILITY)]
 Fraction = Annotated[float, _between(limits.FRACTION)]
+Seed = Annotated[int, _counted(limits.SEED)]
+Width = Annotated[int, _counted(limits.WIDTH)]
+Layers = Annotated[int, _counted(limits.LAYERS)]
+Hops = Annotated[int, _counted(limits.HOPS)]
+Rounds = Annotated[int, _counted(limits.ROUNDS)]
+Steps = Annotated[int, Field(ge=1, le=limits.ROUNDS.high)]
+Propagations = Annotated[int, _counted(limits.PROPAGATIONS)]
+Examples = Annotated[int, _counted(limits.EXAMPLES)]
 
 # Objects of our own, checked by their own constructors, and never set from text.
 OBJECTS = ("privacy", "compute")
@@ -60,13 +72,13 @@ class Compute:
             device = torch.device(self.device)
         except RuntimeError:
             raise ParameterError(f"device {self.device!r} is not known: use cpu or cuda") from None
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ParameterError("device cuda was asked for, but torch sees no CUDA device here")
-        if self.micro_batch < 1:
-            raise ParameterError(f"micro_batch must be at least 1, not {self.micro_batch}")
+        if device.type not in ("cpu", "cuda"):
+            raise ParameterError(f"device {self.device!r} is not supported: use cpu or cuda")
+        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+            raise ParameterError(f"device {self.device} was asked for, but torch sees no such CUDA device here")
+        limits.EXAMPLES.check("micro_batch", self.micro_batch)
         if self.threads is not None:
-            if self.threads < 1:
-                raise ParameterError(f"threads must be at least 1, not {self.threads}")
+            limits.THREADS.check("threads", self.threads)
             torch.set_num_threads(self.threads)
         return device
 
@@ -93,7 +105,7 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "?"
         rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
-        raise ParameterError(f"{method}: {name} {rule}, not {first['input']!r}") from None
+        raise ParameterError(f"{method}: {name} {rule}, not {limits.shown(first['input'])}") from None
 
 
 def parse_settings(estimator_class: type, method: str, settings: Iterable[str]) -> dict[str, Any]:
@@ -134,7 +146,9 @@ def _from_text(text: str) -> Any:
         return float("inf")
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except RecursionError:
+        raise ParameterError(f"--set: {limits.shown(text)} is nested too deeply") from None
+    except ValueError:  # a word, or a number of more than 4,300 digits
         return text
 
 

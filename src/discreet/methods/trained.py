@@ -9,7 +9,7 @@ from pydantic import Field
 
 from discreet.errors import PrivacyError
 from discreet.methods.base import NodeClassifier
-from discreet.methods.parameters import Decay, Multiplier, Norm, Rate
+from discreet.methods.parameters import Decay, Examples, Layers, Multiplier, Norm, Rate, Rounds, Steps, Width
 from discreet.privacy.calibration import steps_for
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import Clipping, GradientSteps, Sampling, StepRule
@@ -39,14 +39,14 @@ class TrainedClassifier(NodeClassifier):
     """
 
     _: KW_ONLY
-    hidden: Annotated[int, Field(ge=1)] = 64
-    layers: Annotated[int, Field(ge=1)] = 2
+    hidden: Width = 64
+    layers: Layers = 2
     activation: Activation = "relu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.8
     learning_rate: Rate = 0.01
     weight_decay: Decay = 5e-4
-    epochs: Annotated[int, Field(ge=0)] = 30
-    batch_size: Annotated[int, Field(ge=1)] | None = 256
+    epochs: Rounds = 30
+    batch_size: Examples | None = 256
 
     def _options(self) -> TrainOptions:
         return TrainOptions(self.epochs, self.learning_rate, self.weight_decay, self.batch_size)
@@ -86,12 +86,12 @@ class PrivatelyTrained(NodeClassifier):
     """
 
     _: KW_ONLY
-    hidden: Annotated[int, Field(ge=1)] = 64
-    layers: Annotated[int, Field(ge=1)] = 2
+    hidden: Width = 64
+    layers: Layers = 2
     activation: Activation = "relu"
-    steps: Annotated[int, Field(ge=1)] = 200
+    steps: Steps = 200
     learning_rate: Rate = 0.01
-    batch_size: Annotated[int, Field(ge=1)] | None = None
+    batch_size: Examples | None = None
     sampling: Sampling = "poisson"
     clip_norm: Norm = 0.1
     clipping: Clipping = "flat"

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.parts import Topology
-from discreet.privacy.limits import RESTART
+from discreet.limits import RESTART
 
 Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from discreet.errors import PrivacyError
+from discreet.limits import DELTA, EPSILON
 from discreet.privacy.levels import Level, NoPrivacy
 
 
@@ -27,8 +28,12 @@ class Privacy:
             raise PrivacyError(f"level must be a Level such as EdgeLevel(), not {self.level!r}")
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float) or not self.epsilon > 0:
             raise PrivacyError(f"epsilon must be a positive number, not {self.epsilon!r}")
+        if not math.isinf(self.epsilon):
+            EPSILON.check("epsilon", self.epsilon, PrivacyError)
         if self.delta != "auto" and not (isinstance(self.delta, int | float) and 0 < self.delta < 1):
             raise PrivacyError(f"delta must lie strictly between 0 and 1, or be 'auto', not {self.delta!r}")
+        if self.delta != "auto":
+            DELTA.check("delta", self.delta, PrivacyError)
         if isinstance(self.level, NoPrivacy) != math.isinf(self.epsilon):
             raise PrivacyError(
                 f"level {self.level.spec} and epsilon {self.epsilon} contradict each other: "

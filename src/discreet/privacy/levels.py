@@ -16,6 +16,7 @@ import numpy as np
 from discreet.errors import PrivacyError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import EDGES, EVERYTHING_PUBLIC, FEATURES, LABELS, PARTS, PrivatePart, PublicPart
+from discreet.limits import DEGREE, PROBABILITY, shown
 from discreet.privacy.moves import (
     all_but,
     existing_pair,
@@ -264,8 +265,7 @@ class NodeLevel(Level):
         if self.d_max is None or self.p is None:
             raise PrivacyError("edges=thinned needs d_max (a public bound on degrees) and p (survival probability)")
         _require_positive("d_max", self.d_max)
-        if not 0 < self.p <= 1:
-            raise PrivacyError(f"p must lie in (0, 1], not {self.p}")
+        PROBABILITY.check("p", self.p, PrivacyError)
 
     @property
     def spec(self) -> str:
@@ -382,7 +382,8 @@ class LocalLevel(Level):
 
 def _require_positive(name: str, value: int | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PrivacyError(f"{name} must be a whole number of at least 1, not {value!r}")
+        raise PrivacyError(f"{name} must be a whole number of at least 1, not {shown(value)}")
+    DEGREE.check(name, value, PrivacyError)
 
 
 def _degree_words(bound: int | None, basis: Basis) -> str:
@@ -453,4 +454,4 @@ def _whole(key: str, value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise PrivacyError(f"level option {key} must be a whole number, not {value!r}") from None
+        raise PrivacyError(f"level option {key} must be a whole number, not {shown(value)}") from None

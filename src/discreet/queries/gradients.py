@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.parts import PrivatePart
+from discreet.limits import NORM
 from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, trainable
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
-from discreet.privacy.limits import NORM
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
 Sampling = Literal["poisson", "fixed"]

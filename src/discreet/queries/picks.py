@@ -25,9 +25,9 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import FloatArray
 from discreet.errors import ParameterError
 from discreet.graph.parts import PrivatePart
+from discreet.limits import SCORE_CLIP
 from discreet.privacy import events
 from discreet.privacy.levels import Level, NoPrivacy
-from discreet.privacy.limits import SCORE_CLIP
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
 Selection = Literal["em0", "em1", "gm"]

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DataNotFoundError, ParameterError
+from discreet.errors import ParameterError
+from discreet.files import parse_toml, read_text
+from discreet.limits import TRIALS, shown
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+LARGEST = 2.0**53  # beyond it whole numbers have gaps, and so would what is drawn
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(:log)?")
 
 
@@ -59,10 +61,10 @@ def parse_search(texts: Iterable[str]) -> dict[str, Choice | Range]:
     for text in texts:
         key, equals, given = text.partition("=")
         if not equals or not key or not given:
-            raise ParameterError(f"--search takes key=a,b,c or key=low..high, not {text!r}")
+            raise ParameterError(f"--search takes key=a,b,c or key=low..high, not {shown(text)}")
         match = _RANGE.fullmatch(given)
         space[key] = (
-            _range(key, json.loads(match[1]), json.loads(match[2]), match[3] is not None)
+            _range(key, _value(match[1]), _value(match[2]), match[3] is not None)
             if match
             else Choice(tuple(_value(part) for part in given.split(",")))
         )
@@ -71,12 +73,7 @@ def parse_search(texts: Iterable[str]) -> dict[str, Choice | Range]:
 
 def read_space(path: Path) -> dict[str, Choice | Range]:
     """A TOML file with a table ``[search]``: lists of values, or ``{ low = …, high = …, log = true }``."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise DataNotFoundError(f"there is no search space at {path}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ParameterError(f"{path} is not valid TOML: {error}") from None
+    content = parse_toml(read_text(path, "search space"), str(path))
     search = content.get("search")
     if not isinstance(search, dict) or set(content) != {"search"}:
         raise ParameterError(f"{path} must hold one table, [search]")
@@ -90,8 +87,7 @@ def candidates(space: Space, most: int, seed: int) -> list[dict[str, Any]]:
     """
     if not space:
         raise ParameterError("a search needs something to search: --search key=a,b,c or a file of them")
-    if most < 1:
-        raise ParameterError(f"the number of candidates must be at least 1, not {most}")
+    TRIALS.check("the number of candidates", most)
     choices = [part.values for part in space.values() if isinstance(part, Choice)]
     if len(choices) == len(space) and math.prod(map(len, choices)) <= most:
         return [dict(zip(space, point, strict=True)) for point in itertools.product(*choices)]
@@ -105,13 +101,14 @@ def _entry(key: str, value: Any) -> Choice | Range:
         return Choice(tuple(value))
     if isinstance(value, dict) and {"low", "high"} <= value.keys() <= {"low", "high", "log"}:
         return _range(key, value["low"], value["high"], bool(value.get("log", False)))
-    raise ParameterError(f"search key {key} takes a list of values or {{ low = …, high = … }}, not {value!r}")
+    raise ParameterError(f"search key {key} takes a list of values or {{ low = …, high = … }}, not {shown(value)}")
 
 
 def _range(key: str, low: Any, high: Any, log: bool) -> Range:
     numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
-    if not numbers or not low < high:
-        raise ParameterError(f"search key {key}: a range runs from a number to a larger one, not {low!r} to {high!r}")
+    if not numbers or not low < high or max(abs(low), abs(high)) > LARGEST:
+        ends = f"{shown(low)} to {shown(high)}"
+        raise ParameterError(f"search key {key}: a range runs from a number to a larger one, up to 2⁵³, not {ends}")
     if log and low <= 0:
         raise ParameterError(f"search key {key}: a logarithmic range starts above 0, not at {low}")
     return Range(low, high, log)
@@ -120,5 +117,7 @@ def _range(key: str, low: Any, high: Any, log: bool) -> Range:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except RecursionError:
+        raise ParameterError(f"--search: {shown(text)} is nested too deeply") from None
+    except ValueError:  # a word, or a number of more than 4,300 digits
         return text

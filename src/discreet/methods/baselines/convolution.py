@@ -15,6 +15,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.parameters import Examples, Rounds
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level
@@ -35,8 +36,8 @@ class ConvolutionClassifier(TrainedClassifier):
 
     _: KW_ONLY
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    epochs: Annotated[int, Field(ge=0)] = 200
-    batch_size: Annotated[int, Field(ge=1)] | None = None
+    epochs: Rounds = 200
+    batch_size: Examples | None = None
 
     def _matrix(self, part: PublicPart) -> SparseMatrix:
         raise NotImplementedError

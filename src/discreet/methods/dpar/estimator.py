@@ -27,7 +27,17 @@ from discreet.methods.dpar.published import (
     PublishedSetting,
     published_noise,
 )
-from discreet.methods.parameters import Fraction, Norm, Probability, Rate, Restart, ScoreClip
+from discreet.methods.parameters import (
+    Examples,
+    Fraction,
+    Layers,
+    Norm,
+    Probability,
+    Propagations,
+    Rate,
+    Restart,
+    ScoreClip,
+)
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
@@ -107,9 +117,9 @@ class DPAR(PrivatelyTrained):
     mechanism: Selection = "em0"
     accounting: Literal["rigorous", "as-published"] = "rigorous"
     structure_share: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
-    top_k: Annotated[int, Field(ge=1)] = 2
-    sources: Annotated[int, Field(ge=1)] | None = None
-    users: Annotated[int, Field(ge=1)] = 1
+    top_k: Examples = 2
+    sources: Examples | None = None
+    users: Examples = 1
     node_rate: Probability | None = None
     own_weight: Fraction = 0.5
     alpha: Restart = 0.25
@@ -119,9 +129,9 @@ class DPAR(PrivatelyTrained):
     entry_clip: ScoreClip = 1e-3
     norm_clip: ScoreClip = 1e-2
     column_norm: Norm = 1.0
-    propagation_steps: Annotated[int, Field(ge=0)] = 2
+    propagation_steps: Propagations = 2
     prediction: Literal["probabilities", "logits"] | None = None
-    layers: Annotated[int, Field(ge=1)] = 1
+    layers: Layers = 1
     learning_rate: Rate = 0.03
 
     # ---------------------------------------------------------------- public figures

@@ -38,7 +38,7 @@ from discreet.methods.dpdgc.embedding import (
 from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
 from discreet.methods.outlook import Outlook, outlook_of, separation
-from discreet.methods.parameters import Norm, Rate, RowNorm, Share
+from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
@@ -101,16 +101,16 @@ class DPDGC(TrainedClassifier):
 
     _: KW_ONLY
     embedding: Kind | None = None
-    width: Annotated[int, Field(ge=1)] | None = None
+    width: Width | None = None
     row_norm: RowNorm = 1.0
-    embedding_steps: Annotated[int, Field(ge=1)] = 20
+    embedding_steps: Steps = 20
     embedding_step_size: Rate = 0.05
-    embedding_batch: Annotated[int, Field(ge=1)] | None = None
+    embedding_batch: Examples | None = None
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    components: Annotated[int, Field(ge=1)] = 16
-    rows_hidden: Annotated[int, Field(ge=1)] = 64
-    steps: Annotated[int, Field(ge=1)] = 200
+    components: Width = 16
+    rows_hidden: Width = 64
+    steps: Steps = 200
     step_size: Rate = 0.01
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] | None = None

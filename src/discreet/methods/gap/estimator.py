@@ -26,7 +26,7 @@ from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
-from discreet.methods.parameters import Norm, Rate, Share
+from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
@@ -91,14 +91,14 @@ class GAP(TrainedClassifier):
     declaration = gap.GAP
 
     _: KW_ONLY
-    hops: Annotated[int, Field(ge=1)] | None = None
-    width: Annotated[int, Field(ge=1)] | None = None
+    hops: Hops | None = None
+    width: Width | None = None
     aggregation: Aggregation = "sum"
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    steps: Annotated[int, Field(ge=1)] = 100
+    steps: Steps = 100
     step_size: Rate = 0.02
-    head_steps: Annotated[int, Field(ge=1)] = 20
+    head_steps: Steps = 20
     head_step_size: Rate = 0.02
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)

@@ -22,7 +22,7 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
-from discreet.methods.parameters import Restart
+from discreet.methods.parameters import Propagations, Restart, Width
 from discreet.methods.public_encoder import EncoderName, EncoderSettings, PublicEncoder, encoder_width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.restart import INFINITE, check_restart, check_steps, own_hop, propagate, transition
@@ -30,7 +30,7 @@ from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Plan
 from discreet.training.descent import Progress
 
-Step = Annotated[int, Field(ge=0)] | Literal["inf"]
+Step = Propagations | Literal["inf"]
 
 TRUST_LOW, TRUST_HIGH = 0.35, 0.55
 """Agreement below which neighbours are not believed, and above which they are believed fully; see docs/gcon.md."""
@@ -80,7 +80,7 @@ class RestartClassifier(TrainedClassifier):
     alpha: Restart = 0.5
     steps: Step | tuple[Step, ...] = "inf"
     encoder: EncoderName = "scores"
-    width: Annotated[int, Field(ge=1)] | None = None
+    width: Width | None = None
     pseudo_labels: bool = True
     inference: Literal["private", "public"] = "private"
     inference_alpha: Annotated[float, Field(ge=0, le=1)] = 0.1

@@ -46,7 +46,7 @@ from discreet.methods.hop_bayes.stages import (
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
-from discreet.methods.parameters import Fraction, Norm, Rate, Share
+from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import rows_of_norm
@@ -123,7 +123,7 @@ class HopBayes(TrainedClassifier):
     links_share: Fraction = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
     hubs: bool | None = None
-    steps: Annotated[int, Field(ge=1)] = 100
+    steps: Steps = 100
     step_size: Rate | None = None
     clip_norm: Norm = 0.1
     split: tuple[Share, Annotated[float, Field(ge=0, le=1e6)]] | None = None

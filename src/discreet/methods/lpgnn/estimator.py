@@ -28,7 +28,7 @@ from discreet.methods.base import NodeClassifier
 from discreet.methods.lpgnn.budget import LocalBudget, budget_notes, narrowed, split_budget
 from discreet.methods.lpgnn.noisy_labels import LossName, NoisyLabelLoss, TrainingReports, reported_loss
 from discreet.methods.lpgnn.training import ModelName, build_network, structure_of, train_on_reports
-from discreet.methods.parameters import Decay, Rate
+from discreet.methods.parameters import Decay, Layers, Propagations, Rate, Rounds, Steps, Width
 from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
 from discreet.ops.sparse import SparseMatrix, one_thread_if
@@ -152,20 +152,20 @@ class LPGNN(NodeClassifier):
     epsilon_y: Annotated[float, Field(gt=0)] | None = None
     reports: Literal["made", "received"] = "made"
     features: Literal["reports", "random", "degree", "ones", "topology"] = "reports"
-    x_steps: Annotated[int, Field(ge=0)] = 16
-    y_steps: Annotated[int, Field(ge=0)] = 2
+    x_steps: Propagations = 16
+    y_steps: Propagations = 2
     aggregation: Literal["symmetric", "mean"] = "symmetric"
     model: ModelName = "sage"
-    heads: Annotated[int, Field(ge=1)] = 4
+    heads: Layers = 4
     loss: LossName = "drop"
-    hidden: Annotated[int, Field(ge=1)] = 32
-    layers: Annotated[int, Field(ge=1)] = 2
+    hidden: Width = 32
+    layers: Layers = 2
     activation: Activation = "selu"
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     learning_rate: Rate = 0.01
     weight_decay: Decay = 0.001
-    epochs: Annotated[int, Field(ge=0)] = 200
-    patience: Annotated[int, Field(ge=1)] = 30
+    epochs: Rounds = 200
+    patience: Steps = 30
 
     # ---------------------------------------------------------------- plan
 

@@ -13,11 +13,12 @@ from pydantic import Field
 from discreet.arrays import Arrays
 from discreet.errors import ParameterError
 from discreet.graph.parts import PublicPart, Topology
+from discreet.limits import PROPAGATIONS
 from discreet.mechanisms.curator import Curator
 from discreet.methods import lpgnn
 from discreet.methods.lpgnn.estimator import LPGNN
 from discreet.methods.lpgnn.noisy_labels import TrainingReports
-from discreet.methods.parameters import Share, Weight
+from discreet.methods.parameters import Examples, Seed, Share, Weight, Width
 from discreet.ops.denoising import kprop_operators
 from discreet.ops.similar_nodes import Similarity, SimilarityMeasure, similar_nodes
 from discreet.ops.sparse import SparseMatrix
@@ -67,12 +68,12 @@ class SimGAT(LPGNN):
     similarity: Similarity = "deepwalk"
     threshold: Share | Literal["auto", "validated"] = "auto"
     similar: Weight = 10.0
-    max_similar: Annotated[int, Field(ge=1)] = 1000
-    similarity_seed: int = 0
-    walk_length: Annotated[int, Field(ge=2)] | None = None
-    walks: Annotated[int, Field(ge=1)] = 10
-    dimensions: Annotated[int, Field(ge=1)] | None = None
-    window: Annotated[int, Field(ge=1)] = 5
+    max_similar: Examples = 1000
+    similarity_seed: Seed = 0
+    walk_length: Annotated[int, Field(ge=2, le=PROPAGATIONS.high)] | None = None
+    walks: Examples = 10
+    dimensions: Width | None = None
+    window: Examples = 5
     p: Weight = 0.5
     q: Weight = 3.0
 

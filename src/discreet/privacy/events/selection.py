@@ -31,6 +31,7 @@ from scipy.optimize import brentq
 
 from discreet.arrays import FloatArray
 from discreet.errors import PrivacyError
+from discreet.limits import TRIALS
 from discreet.privacy.events.grids import RDP_ORDERS
 
 LOGARITHMIC, GEOMETRIC = 0.0, 1.0
@@ -105,6 +106,8 @@ def check_repeats(mean: float, shape: float) -> None:
     """Refuse a law that is none."""
     if not (math.isfinite(mean) and mean > 1):
         raise PrivacyError(f"the expected number of runs must be above 1, not {mean}")
+    if mean > TRIALS.high:
+        raise PrivacyError(f"the expected number of runs must be at most {TRIALS.high}, not {mean:g}")
     if not (math.isfinite(shape) and shape >= 0):
         raise PrivacyError(f"the shape of the number of runs must be a number of at least 0, not {shape}")
 

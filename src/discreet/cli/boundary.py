@@ -1,0 +1,151 @@
+"""The boundary of the command: whatever happens inside, one sentence and an exit code come out.
+
+0 done · 1 a check failed, or a trial · 2 something that the caller can mend: input, place, memory · 70 a bug of ours ·
+130 Ctrl-C · 141 nobody reads the output any more · 143 SIGTERM. A traceback appears with ``--debug`` alone: it may hold
+private values, which is also why a bug is reported by its kind and its place, not by its message.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import typer
+
+from discreet.errors import DiscreetError, InterruptedRunError, InvalidInputError, NotFittedError, PlanViolationError
+
+FAILED, MENDABLE, BUG = 1, 2, 70
+INTERRUPTED, UNREAD, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM
+LONGEST = 600
+REPORT = "please report it as SECURITY.md says, with the output of `discreet doctor`; --debug shows the traceback"
+_PACKAGE = Path(__file__).parents[1]
+# Promises of our own code that our own code broke.
+_OURS = (PlanViolationError, NotFittedError)
+
+
+class InternalError(DiscreetError):
+    """A bug of ours, or of a package that we use."""
+
+
+@contextmanager
+def bugs_named(debug: bool) -> Iterator[None]:
+    """Around a command: what nobody foresaw becomes an :class:`InternalError` with its place.
+
+    It has to be here, inside typer, which would take an ``EOFError`` for a person who pressed Ctrl-D.
+    """
+    try:
+        yield
+    except (typer.TyperException, typer.Abort, typer.Exit, OSError):
+        raise
+    except Exception as error:
+        if debug and not isinstance(error, InvalidInputError):
+            traceback.print_exc()
+        if isinstance(error, MemoryError) or _is_out_of_memory(error):
+            raise InvalidInputError("this needs more memory than there is: use a smaller graph or network") from None
+        if isinstance(error, DiscreetError) and not isinstance(error, _OURS):
+            raise
+        raise InternalError(f"this is a bug in Discreet ({type(error).__name__} {_place(error)}): {REPORT}") from None
+
+
+def exit_code(run: Callable[[], Any]) -> int:
+    """Run the command line and say how it ended, with one sentence on standard error where it was not well."""
+    _never_fail_to_print()
+    with _signals_raise() as received:
+        try:
+            code = run()
+        except InternalError as error:
+            return _fail(str(error), BUG)
+        except InvalidInputError as error:
+            return _fail(str(error), MENDABLE)
+        except typer.TyperException as error:
+            return _fail(error.format_message(), MENDABLE)
+        except (KeyboardInterrupt, typer.Abort, InterruptedRunError) as error:
+            return _interrupted(received, str(error) if isinstance(error, DiscreetError) else "")
+        except DiscreetError as error:
+            return _fail(str(error), FAILED)
+        except BrokenPipeError:
+            return _unread()
+        except OSError as error:
+            return _fail(_os_sentence(error), MENDABLE)
+    if code == INTERRUPTED:  # what typer makes of Ctrl-C
+        return _interrupted(received, "")
+    return code if isinstance(code, int) else 0
+
+
+def one_line(text: str) -> str:
+    """A text that cannot break out of its line, move the cursor, or fill the screen."""
+    joined = " ".join(text.split())
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in joined)
+    return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+
+
+def _fail(sentence: str, code: int) -> int:
+    with suppress(OSError):
+        print(f"discreet: {one_line(sentence)}", file=sys.stderr)
+    return code
+
+
+def _interrupted(received: list[int], sentence: str) -> int:
+    code = 128 + received[-1] if received else INTERRUPTED
+    return _fail(sentence or "interrupted; what was not finished was not written", code)
+
+
+def _unread() -> int:
+    """Nobody reads on (``discreet methods | head``): end in silence, the interpreter's last flush too."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNREAD
+
+
+def _os_sentence(error: OSError) -> str:
+    where = error.filename if isinstance(error.filename, str | bytes | Path) else None
+    return f"{error.strerror or error}: {os.fsdecode(where)}" if where else f"{error.strerror or error}"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Torch says it in words: a ``RuntimeError`` of its allocator."""
+    return isinstance(error, RuntimeError) and ("can't allocate memory" in str(error) or "out of memory" in str(error))
+
+
+def _place(error: Exception) -> str:
+    """The innermost line of ours: ``at graph/io.py:12``."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(_PACKAGE)]
+    inner = [f for f in frames if Path(f.filename) not in (Path(__file__), _PACKAGE / "cli" / "__init__.py")]
+    if not inner:
+        return "at a place outside the package"
+    return f"at {Path(inner[-1].filename).relative_to(_PACKAGE)}:{inner[-1].lineno}"
+
+
+def _never_fail_to_print() -> None:
+    """A terminal that cannot show ε, or a file name that is no text, is shown an escape instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _signals_raise() -> Iterator[list[int]]:
+    """SIGTERM unwinds the stack as Ctrl-C does, so that temporary files and workers go; gives what was received."""
+    received: list[int] = []
+
+    def raise_(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = signal.signal(signal.SIGTERM, raise_)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,209 @@
+"""Inputs that once ended in a traceback: each is one sentence and exit code 2 now, and nothing is written."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.cli import data as data_command
+from discreet.cli import main
+from discreet.graph import csbm
+from discreet.graph.io import save_npz
+from tests.cli.helpers import QUICK, refused, run
+
+DIGITS = "9" * 5000
+BRACKETS = "[" * 3000
+OPTIONS = [
+    *(["--seed", seed] for seed in ("-1", str(2**64), DIGITS)),
+    *(["--delta", delta] for delta in ("1e-300", "0", "1", "nan", "inf", "-1", DIGITS, "1e400")),
+    *(["--epsilon", epsilon] for epsilon in ("1e5", "1e300", "1e-300", "0", "-1", "nan", "1e400", "inf")),
+    *(["--set", f"learning_rate={rate}"] for rate in ("1e300", "-1", "NaN", "inf", "0")),
+    *(["--set", f"layers={layers}"] for layers in (2**31, 0, DIGITS, 10**30)),
+    *(["--set", f"hidden={hidden}"] for hidden in (2**31, 2**63, "1e300", BRACKETS, "true", '"4"', "null", "[]")),
+    *(["--set", f"hops={hops}"] for hops in (10**6, 0, "1.5")),
+    *(["--set", f"epochs={epochs}"] for epochs in (10**12, "-1", "inf")),
+    *(["--set", f"random_state={seed}"] for seed in (-1, 2**64, "1.0")),
+    *(["--set", text] for text in ("hidden", "=1", "\0=1", "noise=\x1b[2J", f"nothing={BRACKETS}")),
+    *(["--level", f"node:owned,max_degree={bound}"] for bound in (10**400, 10**12, 0, -1, "", DIGITS)),
+    *(["--level", text] for text in (f"neighbor:{10**400}", "neighbor:1e9", "node:thinned,d_max=9,p=1e-320,p=nan")),
+    *(["--level", f"node:thinned,d_max=9,p={p}"] for p in ("nan", "0", "2", "1e-320")),
+    *(["--device", device] for device in ("ve", "cuda:99", "meta", "", "cpu:-1", "\0")),
+    *(["--threads", threads] for threads in ("100000", "0", "-1", DIGITS)),
+    *(["--split", split] for split in (f"{DIGITS}/0/0", "1e2/0/0", "100/0/0/0", "0/0/100", "geom-gcn:" + DIGITS, "//")),
+    *(
+        ["--data", data]
+        for data in ("\0", "x" * 5000, "/", "/dev/null", "no/such", "fb100:", f"fb100:A:{DIGITS}", "..")
+    ),
+    *(["--column", text] for text in ("id", "=x", "colour=red")),
+    *(["--method", method] for method in ("", "gapp", "\0")),
+]
+
+
+@pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: " ".join(options)[:40].encode("unicode_escape").decode()
+)
+def test_plan_refuses(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    method = ["--method", "dp-mlp"] if options[0] == "--level" else []
+    refused(capsys, "plan", *method, *options)
+
+
+SEARCHES = [
+    *("hidden=01..2", "hidden=1..1e400", f"hidden=1..{DIGITS}", "hidden=2..1", f"hidden={BRACKETS}", "hidden", "=1"),
+    *("hidden=0..1:log", "hidden=", "hidden=1..9223372036854775808", "hiden=1,2", "hidden=a,b", "epsilon=1,2"),
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search[:30])
+def test_tune_refuses(search: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, "tune", "--search", search)
+
+
+@pytest.mark.parametrize("trials", ["nan", "inf", "0", "-1", "1e300"])
+def test_tune_refuses_a_number_of_trials(trials: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, "tune", "--search", "hidden=4,6", "--trials", trials)
+
+
+TEXTS = {
+    "not UTF-8": b"\xff\xfe\x00",
+    "nested": b"x = " + b"[" * 5000,
+    "nested tables": b"[" + b".".join([b"a"] * 5000) + b"]",
+    "a long number": b"[search]\nhidden = [" + DIGITS.encode() + b"]",
+    "a NUL": b"x = \0",
+    "empty": b"",
+    "cut": b"[search",
+    "wrong types": b"search = 1\ncases = 1\ntitle = []",
+    "dates": b"title = 'x'\n[search]\nhidden = [1979-05-27]\n[[cases]]\nmethod = 1979-05-27",
+}
+
+
+@pytest.mark.parametrize("content", TEXTS.values(), ids=TEXTS)
+def test_toml_of_any_kind(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("it.toml").write_bytes(content)
+    refused(capsys, "tune", "--space", "it.toml")
+    refused(capsys, "bench", "it.toml", "--out", "results")
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "folder", "\0.toml"])
+def test_toml_that_is_no_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir()
+    refused(capsys, "tune", "--space", name)
+    refused(capsys, "bench", name, "--out", "results")
+
+
+# -------------------------------------------------------------------- .npz files
+
+SMALL = csbm(num_nodes=12, num_features=3, average_degree=3, phi=0.2, epsilon=0.5)
+SPOILT = {
+    "format": [np.array([1, 2]), np.array("other")],
+    "version": [np.array([1, 1]), np.array("one"), np.array(2)],
+    "num_classes": [np.array([2, 2]), np.array(-1), np.array(10**6), np.array("two"), np.array(1), np.array(np.nan)],
+    "directed": [np.array([True, False]), np.array("yes"), np.array(2)],
+    "labels": [np.zeros((12, 2), np.int64), np.zeros(3, np.int64), np.full(12, 99), np.array("x"), np.full(12, -5)],
+    "features": [np.zeros(12), np.zeros((12, 3, 1)), np.full((12, 3), np.nan), np.array("x"), np.zeros((0, 3))],
+    "indptr": [np.zeros(3), np.array(5), np.full(13, 2**62), np.array(["a"] * 13), np.zeros((13, 1), np.int64)],
+    "indices": [np.array([99]), np.array(5), np.zeros((2, 2)), np.array([-1])],
+    "train_mask": [np.zeros(3, bool), np.array(7.5), np.array("x"), np.zeros((12, 2), bool)],
+    "name": [np.array([1, 2])],
+    "node_ids": [np.zeros(12, np.int64), np.arange(3), np.zeros((12, 2)), np.array(4)],
+    "class_names": [np.array(3), np.array(["a"]), np.array([["a", "b"]])],
+    "split_names": [np.array(["a"]), np.array(3)],
+    "split_parts": [np.zeros((1, 3)), np.array(3), np.full((1, 12), 9)],
+}
+CASES = [(field, value) for field, values in SPOILT.items() for value in values]
+
+
+@pytest.mark.parametrize(("field", "value"), CASES, ids=lambda value: str(value)[:12].replace("\n", " "))
+def test_fields_of_the_wrong_shape(field: str, value: np.ndarray, capsys: pytest.CaptureFixture[str]) -> None:
+    save_npz(SMALL, "graph.npz")
+    with np.load("graph.npz") as stored:
+        arrays = {key: stored[key] for key in stored.files}
+    named = {"split_names": np.array(["a"])} if field == "split_parts" else {}
+    np.savez("graph.npz", **{**arrays, **named, field: value})
+    refused(capsys, "plan", "--data", "graph.npz", *QUICK)
+
+
+def _zip_of(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+HEADER = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }"
+FILES = {
+    "empty": b"",
+    "text": b"hello",
+    "a bare array": b"\x93NUMPY",
+    "half a zip": _zip_of("format.npy", b"x" * 100)[:60],
+    "an empty array": _zip_of("format.npy", b""),
+    "an array that claims a terabyte": _zip_of("format.npy", (HEADER % b"1000000000000,").ljust(127) + b"\n"),
+    "a header of nonsense": _zip_of("format.npy", (HEADER % b"'x',").ljust(127) + b"\n"),
+}
+
+
+@pytest.mark.parametrize("content", FILES.values(), ids=FILES)
+def test_files_that_hold_no_graph(content: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("graph.npz").write_bytes(content)
+    refused(capsys, "plan", "--data", "graph.npz", *QUICK)
+
+
+def test_arrays_that_nobody_needs_are_not_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_npz(SMALL, "graph.npz")
+    with zipfile.ZipFile("graph.npz", "a") as archive:
+        archive.writestr("extra.npy", b"not an array, and never looked at")
+    assert run(capsys, "plan", "--data", "graph.npz", *QUICK)[0] == 0
+
+
+# -------------------------------------------------------------------- the boundary itself
+
+
+def _raises(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError("a secret"), EOFError(), RecursionError(), AssertionError(), KeyError("x")]
+)
+def test_a_bug_is_named_and_reported(
+    error: Exception, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(error))
+    code, out, err = run(capsys, "data")
+    assert (code, out) == (70, "")
+    assert err.count("\n") == 1
+    assert "bug" in err
+    assert "SECURITY.md" in err
+    assert "secret" not in err
+    code, _, err = run(capsys, "data", "--debug")
+    assert code == 70
+    assert "Traceback" in err
+
+
+def test_what_the_machine_lacks_is_no_bug(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: …")):
+        monkeypatch.setattr(data_command, "print_rows", lambda *_, error=error: _raises(error))
+        assert "memory" in refused(capsys, "data")
+    monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(PermissionError(13, "Permission denied", "x")))
+    assert "Permission denied: x" in refused(capsys, "data")
+
+
+def test_a_sentence_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(capsys, "plan", "--method", "a\nb\x1b[2Jc" + "d" * 5000)
+    assert "\x1b" not in err
+    assert len(err) < 1000
+
+
+def test_interrupts_have_codes_of_their_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(KeyboardInterrupt()))
+    assert main(["data"]) == 130
+    monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(BrokenPipeError()))
+    monkeypatch.setattr("discreet.cli.boundary._unread", lambda: 141)
+    assert main(["data"]) == 141
