@@ -7,7 +7,7 @@ that plain training computes anyway. Memory does not grow with batch × paramete
 
 **What the machine computes.** Rows a and g are single-precision numbers; by *term* is meant c_i times the exact
 gradient that they stand for. All arithmetic on them here is in double precision: u = 2⁻⁵³, γ_n = nu/(1 − nu). Neither
-products of four singles nor C over the longest gradient leave the range of normal doubles (``privacy.limits.NORM``).
+products of four singles nor C over the longest gradient leave the range of normal doubles (``limits.NORM``).
 
 *Norms.* Write P_i = Σ_j ‖a_ij‖‖g_ij‖ (for a bias Σ_j ‖g_ij‖; over parameters √ΣP²). A product of two singles is exact
 in double, so an inner product of width w errs by at most γ_w times the product of the two norms, whatever the order of
