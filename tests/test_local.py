@@ -69,10 +69,10 @@ def test_bad_epsilon(epsilon: object) -> None:
 
 
 def test_bad_records_and_labels() -> None:
-    with pytest.raises(ParameterError, match="feature 1 is 7, outside"):
+    with pytest.raises(ParameterError, match="a feature lies outside"):
         local.encode([0.0, 7.0], feature_range=(0, 1), epsilon=1.0)
     local.encode([0.0, 7.0], feature_range=(0, 1), epsilon=1.0, outside="clip")
-    with pytest.raises(ParameterError, match="feature 0 is nan"):
+    with pytest.raises(ParameterError, match="or is no number"):
         local.encode([np.nan], feature_range=(0, 1), epsilon=1.0)
     with pytest.raises(ParameterError, match="flat"):
         local.encode([[0.0]], feature_range=(0, 1), epsilon=1.0)
@@ -80,7 +80,7 @@ def test_bad_records_and_labels() -> None:
         local.encode([], feature_range=(0, 1), epsilon=1.0)
     with pytest.raises(ParameterError, match="mechanism"):
         local.encode(RECORD, feature_range=(0, 1), epsilon=1.0, mechanism="many-bit")
-    with pytest.raises(ParameterError, match="label 7 is no class"):
+    with pytest.raises(ParameterError, match="a label is no class"):
         local.encode_label(7, num_classes=7, epsilon=1.0)
     with pytest.raises(ParameterError, match="whole number"):
         local.encode_label(0.5, num_classes=7, epsilon=1.0)  # type: ignore[arg-type]

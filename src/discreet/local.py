@@ -70,7 +70,7 @@ def encode(
         ``multi-bit`` (the default, a few signs), ``one-bit`` (a sign for every feature), ``laplace``, or
         ``gaussian`` (which needs ``delta``).
     outside
-        ``refuse`` a feature outside the range with an error that names it, or ``clip`` it.
+        ``refuse`` a record with a feature outside the range, or ``clip`` it.
     insecure_rng
         Fixes the randomness, for tests alone. By default it comes from the operating system, afresh for each call.
 

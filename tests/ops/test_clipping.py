@@ -472,7 +472,7 @@ def test_an_activation_in_place_is_refused(data):
 def test_a_single_loss_is_refused(data):
     x, y = data
     model = mlp()
-    with pytest.raises(UnsupportedError, match="one loss an example"):
+    with pytest.raises(UnsupportedError, match="one loss per example"):
         clipped_sum(model, lambda: CROSS(model(x), y).mean(), ClipRule.flat(1.0))
 
 
@@ -528,7 +528,7 @@ def test_double_precision_models_are_refused():
 def test_more_examples_than_planned_are_refused(data):
     x, y = data
     model = mlp()
-    with pytest.raises(UnsupportedError, match="40 examples at once are more than the 39"):
+    with pytest.raises(UnsupportedError, match="more examples at once than the 39"):
         clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(1.0, Room(at_once=39)))
 
 

@@ -115,12 +115,15 @@ def test_owned_never_changes_another_list_and_a_greedy_cap_does():
 # -------------------------------------------------------------------- promised and thinned
 
 
-def test_promised_refuses_by_how_much_and_not_by_whom():
+def test_promised_refuses_without_saying_by_how_much_or_whom():
     star = make([(0, i) for i in range(1, 8)], 8, directed=False)
     assert check_promised(star, 7) is star
-    with pytest.raises(GraphError, match="bound is 4, but a degree exceeds it by 3") as error:
-        check_promised(star, 4)
-    assert "node 0" not in str(error.value)
+    said = []
+    for edges in ([(0, i) for i in range(1, 8)], [(7, i) for i in range(6)]):
+        with pytest.raises(GraphError, match="bound is 4, but a degree exceeds it: promise more") as error:
+            check_promised(make(edges, 8, directed=False), 4)
+        said.append(str(error.value))
+    assert said[0] == said[1]
 
 
 def test_thinned_flips_the_same_coin_for_an_entry_in_every_graph():
@@ -142,7 +145,7 @@ def test_thinned_treats_the_two_entries_of_an_edge_apart_and_refuses_a_broken_pr
     matrix = dense(thinned)
     assert thinned.directed
     assert 0.2 < (matrix * matrix.T).sum() / (n * (n - 1)) < 0.3  # both survive: a quarter, not a half
-    with pytest.raises(GraphError, match="exceeds it by 9"):
+    with pytest.raises(GraphError, match="exceeds it"):
         thin(clique, 50, 0.5, KEY)
     with pytest.raises(ParameterError, match="p must lie"):
         thin(clique, n, 0.0, KEY)

@@ -97,8 +97,8 @@ def test_threads_and_order_do_not_matter_and_loops_and_weights_play_no_part(solv
         ({"gamma": 0.0}, "gamma must lie in"),
         ({"solver": "power"}, "solver must be ista or push"),
         ({"threads": 0}, "threads must be at least 1"),
-        ({"sources": [7]}, "source 7 is not a node of a graph with 5 nodes"),
-        ({"sources": [-1]}, "source -1"),
+        ({"sources": [7]}, "a source is not a node of a graph with 5 nodes"),
+        ({"sources": [-1]}, "a source is not a node"),
     ],
 )
 def test_bad_input(changes, sentence):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
 from discreet.cli import main
-from discreet.errors import GraphError
-from discreet.graph.graph import Graph
+from discreet.errors import GraphError, UnsupportedError
+from discreet.graph.graph import Graph, NamedSplit
 from discreet.graph.parts import PublicPart
 from discreet.graph.splits import reads_labels, split
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.privacy.budget import Privacy
-from discreet.privacy.levels import EdgeLevel, NeighborLevel, NodeLevel
+from discreet.privacy.levels import EdgeLevel, LocalLevel, NeighborLevel, NodeLevel
+
+OF_ALL = NamedSplit("public", np.ones(12, dtype=np.int8))
 
 
 def test_features_beyond_single_precision_are_refused_at_the_door() -> None:
@@ -49,8 +53,25 @@ def test_splits_that_look_at_labels_are_refused_where_labels_are_private(capsys:
     assert not reads_labels("75/10/15")
     assert not reads_labels("80/20:inductive")
     for level in ("node", "neighbor:2"):
-        assert main(["train", "--method", "dp-mlp", "--level", level, "--split", "20/100/100"]) == 2
-        assert "labels" in capsys.readouterr().err
+        for form in ("20/100/100", "public", "geom-gcn:3"):
+            assert main(["train", "--method", "dp-mlp", "--level", level, "--split", form]) == 2
+            assert "looking at labels" in capsys.readouterr().err
+    assert main(["tune", "--method", "dp-mlp", "--level", "node", "--split", "public", "--search", "hidden=4"]) == 2
+    assert "looking at labels" in capsys.readouterr().err
+
+
+def test_a_graph_remembers_that_its_split_looked_at_labels() -> None:
+    """Without the command too, for the masks are public at every level."""
+    graph = small_graph(np.random.default_rng(1), num_nodes=12)
+    by_class, published = split(graph, "1/2/2"), split(replace(graph, named_splits=(OF_ALL,)), "public")
+    for chosen in (by_class, published, by_class.with_labels(graph.labels), published.as_directed()):
+        for level in (NodeLevel(3), NeighborLevel(1), LocalLevel(), LocalLevel("labels")):
+            with pytest.raises(UnsupportedError, match="looking at labels"):
+                level.split(chosen)
+        EdgeLevel().split(chosen) if not chosen.directed else None
+        LocalLevel("features").split(chosen)
+        NodeLevel(3).split(split(chosen, "50/25/25"))
+        NodeLevel(3).split(chosen.with_masks(chosen.train_mask, None, None))  # the caller says what is public
 
 
 class ReadsTwoHops(MLPClassifier):

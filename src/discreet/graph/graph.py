@@ -86,6 +86,8 @@ class Graph:
         The caller's own names of the classes and of the features, if any.
     named_splits
         Published splits that came with the data, for ``discreet.split`` to choose from.
+    split_reads_labels
+        Whether ``discreet.split`` chose the masks by looking at labels: levels that protect labels refuse such a graph.
 
     Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """
@@ -104,6 +106,7 @@ class Graph:
     feature_names: tuple[str, ...] | None = None
     named_splits: tuple[NamedSplit, ...] = ()
     name: str = "graph"
+    split_reads_labels: bool = False
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -206,7 +209,7 @@ class Graph:
             f"{name}_mask": None if given is None else clean_mask(given, self.num_nodes, name)
             for name, given in zip(MASKS, (train, val, test), strict=True)
         }
-        return self._derive(**masks)
+        return self._derive(split_reads_labels=False, **masks)
 
     def to_undirected(self) -> Graph:
         """Every edge with its reverse; an undirected graph is returned as it is."""

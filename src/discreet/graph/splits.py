@@ -2,7 +2,7 @@
 
 ==================  ======================================================================================
 ``75/10/15``        per cent of all nodes (train/val/test): any three numbers that sum to 100
-``20/500/1000``     training labels *a class*, then validation and test nodes: any three whole numbers
+``20/500/1000``     training labels *per class*, then validation and test nodes: any three whole numbers
                     that do not sum to 100
 ``80/20:inductive`` per cent of all nodes (train/test), edges between the two parts removed, no validation
 ``public``          the split that Planetoid published
@@ -34,13 +34,17 @@ def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
     """The same graph with train, validation and test masks as ``spec`` says (see the table above).
 
     A split by per cent depends on the seed and the number of nodes alone (unlabelled nodes are in it, and
-    skipped by training and scoring). So many labels a class looks at the labels: such a split is public only
-    where labels are, see :func:`reads_labels`. Where rounding leaves a node over, it goes to the test set.
+    skipped by training and scoring). So many labels per class looks at the labels, and so did those who published
+    splits: these are public only where labels are. The graph remembers it, and levels that protect labels refuse it.
+    Where rounding leaves a node over, it goes to the test set.
     """
     if not isinstance(spec, str):
         raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
     spec = spec.strip()
-    rng = np.random.default_rng(seed)
+    return _masked(graph, spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
+
+
+def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
     if match := _THREE.fullmatch(spec):
         return _three(graph, spec, [float(number) for number in match.groups()], rng)
     if match := _INDUCTIVE.fullmatch(spec):
@@ -51,9 +55,11 @@ def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
 
 
 def reads_labels(spec: str) -> bool:
-    """Whether a split of this form is chosen by looking at labels, which node levels protect."""
+    """Whether a split of this form is chosen by looking at labels: so many per class, and every published one."""
     match = _THREE.fullmatch(spec.strip())
-    return match is not None and abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
+    if match is None:
+        return _INDUCTIVE.fullmatch(spec.strip()) is None
+    return abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
 
 
 def check_public(spec: str, private: Collection[str]) -> None:

@@ -185,7 +185,9 @@ class Curator:
         """Shape as planned, finite numbers; CSR stays CSR."""
         array: Any = value if sp.issparse(value) else np.asarray(value)
         if array.shape != stage.shape:
-            raise PlanViolationError(f"stage {stage.name!r} has shape {stage.shape} in the plan, not {array.shape}")
+            raise PlanViolationError(
+                f"stage {stage.name!r} has shape {stage.shape} in the plan, and its answer another"
+            )
         entries = array.data if sp.issparse(array) else array
         if entries.dtype.kind != "f" or not np.isfinite(entries).all():
             raise PlanViolationError(f"stage {stage.name!r} got values that are not finite numbers")

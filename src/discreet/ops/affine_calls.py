@@ -61,7 +61,7 @@ def is_affine_only(model: nn.Module) -> bool:
 
 
 def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, list[AffineCalls]]:
-    """Run ``losses_of`` (one loss an example) and note the calls of the affine layers.
+    """Run ``losses_of`` (one loss per example) and note the calls of the affine layers.
 
     Guarantee: every affine layer with a trainable parameter is returned, in the model's order, with its calls;
     a model with other trainable parameters, one in which an output was changed in place, or one that mixes
@@ -80,7 +80,7 @@ def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, l
     with torch.enable_grad(), _recording(calls):
         losses = losses_of()
     if losses.ndim != 1:
-        raise UnsupportedError(f"one loss an example is needed, not a tensor of shape {tuple(losses.shape)}")
+        raise UnsupportedError(f"one loss per example is needed, not a tensor of {losses.ndim} dimensions")
     _check_in_place(calls)
     return losses, list(calls.values())
 

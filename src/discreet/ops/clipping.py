@@ -225,9 +225,7 @@ def clipped_sum(
     if not layers:
         return ClippedSum(flat, torch.zeros_like(losses), _no_terms(losses, flat) if terms else None)
     if len(losses) > rule.room.at_once:
-        raise UnsupportedError(
-            f"{len(losses)} examples at once are more than the {rule.room.at_once} that were planned"
-        )
+        raise UnsupportedError(f"there are more examples at once than the {rule.room.at_once} that were planned")
     sizes = [layer.sizes() for layer in layers]
     factors = rule.factors(sizes, max(layer.width for layer in layers), max(layer.slots for layer in layers))
     views = {id(p): view for p, view in zip(parameters, views_of(flat, parameters), strict=True)}
@@ -408,7 +406,9 @@ def _by_example(rows: Tensor, examples: int) -> Tensor:
     if examples == 0 or count % examples:
         if count == 0:
             return rows.reshape(0, 1, rows.shape[-1])
-        raise UnsupportedError(f"a layer saw {count} rows for {examples} examples: rows must be grouped by example")
+        raise UnsupportedError(
+            "the rows that a layer saw are no multiple of the examples: rows must be grouped by example"
+        )
     return rows.reshape(examples, count // examples, rows.shape[-1])
 
 

@@ -61,13 +61,15 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
 
 
 def check_promised(graph: Graph, max_degree: int) -> Graph:
-    """The graph itself, if no in- or out-degree exceeds the promise; otherwise it is refused, never truncated."""
+    """The graph itself, if no in- or out-degree exceeds the promise; otherwise it is refused, never truncated.
+
+    The refusal says no more than that: by how much, or at which node, is private.
+    """
     _require_positive("max_degree", max_degree)
-    largest = int(max(graph.in_degree().max(initial=0), graph.out_degree().max(initial=0)))
-    if largest > max_degree:
+    if max(graph.in_degree().max(initial=0), graph.out_degree().max(initial=0)) > max_degree:
         raise GraphError(
-            f"the promised degree bound is {max_degree}, but a degree exceeds it by {largest - max_degree}: promise "
-            "more, or use the owned or thinned basis"
+            f"the promised degree bound is {max_degree}, but a degree exceeds it: promise more, or use the owned or "
+            "thinned basis"
         )
     return graph
 

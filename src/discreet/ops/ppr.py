@@ -113,9 +113,8 @@ def _pattern(adjacency: sp.csr_array) -> sp.csr_array:
 
 def _checked_sources(sources: npt.ArrayLike, num_nodes: int) -> IntArray:
     chosen = np.asarray(sources, dtype=np.int64).reshape(-1)
-    outside = chosen[(chosen < 0) | (chosen >= num_nodes)]
-    if len(outside):
-        raise ParameterError(f"source {outside[0]} is not a node of a graph with {num_nodes} nodes")
+    if ((chosen < 0) | (chosen >= num_nodes)).any():
+        raise ParameterError(f"a source is not a node of a graph with {num_nodes} nodes")
     return chosen
 
 

@@ -69,8 +69,14 @@ class Level(ABC):
     def split(self, graph: Graph) -> tuple[PublicPart, PrivatePart]:
         """The public part, for the estimator, and the private one, for the curator.
 
-        Guarantee: the public part holds no array that :attr:`private` names; on two neighbours it is the same.
+        Guarantee: the public part holds no array that :attr:`private` names; on two neighbours it is the same. A graph
+        whose split was chosen by labels is refused where those are private, for its masks are public.
         """
+        if graph.split_reads_labels and LABELS in self.private:
+            raise UnsupportedError(
+                "the split was chosen by looking at labels, and this level protects labels: use per cent, 75/10/15 for "
+                "example"
+            )
         seen = self.view(graph)
         return PublicPart(seen, self.private), PrivatePart(seen)
 

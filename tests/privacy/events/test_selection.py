@@ -48,13 +48,13 @@ def delta_at(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 @pytest.mark.parametrize("mean", [1.5, 4.0, 20.0])
 def test_the_number_of_runs_has_the_law_that_is_charged(shape: float, mean: float) -> None:
     secret = BitStream(bytes(32))
-    drawn = np.array([draw_repeats(mean, shape, secret) for _ in range(40_000)])
+    drawn = np.array([draw_repeats(mean, shape, secret) for _ in range(4000)])
     assert drawn.min() == 1
-    assert drawn.mean() == pytest.approx(mean, rel=0.05)
+    assert drawn.mean() == pytest.approx(mean, rel=0.1)
     gamma = gamma_for(mean, shape)
     assert mean_of(gamma, shape) == pytest.approx(mean)
     for x in (0.2, 0.7, 0.95):
-        assert np.mean(x**drawn) == pytest.approx(float(generating(shape, gamma, np.array([x]))[0]), abs=0.01)
+        assert np.mean(x**drawn) == pytest.approx(float(generating(shape, gamma, np.array([x]))[0]), abs=0.02)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -134,4 +134,4 @@ def test_what_the_theorem_does_not_cover_is_refused() -> None:
         with pytest.raises(PrivacyError):
             gamma_for(mean, shape)
     with pytest.raises(PrivacyError, match="shape"):
-        draw_repeats(5.0, 0.5, np.random.default_rng(0))
+        draw_repeats(5.0, 0.5, BitStream(bytes(32)))

@@ -54,7 +54,7 @@ class AdditiveReports(ABC):
         """The report of one record: features less the middle of the range, with noise."""
         checked_outside(outside)
         if outside == "refuse":
-            refuse_outside(record[None, :], self.feature_range, name_of_row=None)
+            refuse_outside(record[None, :], self.feature_range)
         noisy = self._noisy(clipped(record, self.feature_range), bits_of(randomness))
         return (noisy - self.middle).astype(np.float32)
 

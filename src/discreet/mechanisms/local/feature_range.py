@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.arrays import Array, BoolArray, FloatArray
+from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError
 
 Outside = Literal["refuse", "clip"]
@@ -36,40 +36,21 @@ def checked_outside(outside: Any) -> None:
         raise ParameterError(f"outside must be refuse or clip, not {outside!r}")
 
 
-def refuse_outside(rows: Any, feature_range: Range, name_of_row: str | None = "node") -> None:
-    """Name a feature that lies outside the range, or is no number, and refuse it.
+def refuse_outside(rows: Any, feature_range: Range) -> None:
+    """Refuse features that lie outside the range or are no numbers, in the same words whichever they are.
 
     ``rows`` is a dense matrix or CSR; an entry that CSR does not store is a zero, which must lie in the range too.
     """
     low, high = feature_range
     dense = isinstance(rows, np.ndarray)
     data: Array = rows if dense else rows.data
-    bad = ~((data >= low) & (data <= high))
-    if bad.any():
-        row, column, value = _first_bad(rows, bad)
-    elif not dense and not low <= 0 <= high and rows.nnz < rows.shape[0] * rows.shape[1]:
-        row, column, value = _first_unstored(rows)
-    else:
-        return
-    where = f"feature {column}" + (f" of {name_of_row} {row}" if name_of_row else "")
-    raise ParameterError(
-        f"{where} is {value:g}, outside the public range [{low:g}, {high:g}]: give the true range, "
-        "or pass outside='clip' to move such features to its ends"
-    )
-
-
-def _first_bad(rows: Any, bad: BoolArray) -> tuple[int, int, float]:
-    if isinstance(rows, np.ndarray):
-        row, column = np.unravel_index(int(bad.argmax()), bad.shape)
-        return int(row), int(column), float(rows[row, column])
-    at = int(bad.argmax())
-    return int(np.searchsorted(rows.indptr, at, side="right")) - 1, int(rows.indices[at]), float(rows.data[at])
-
-
-def _first_unstored(rows: Any) -> tuple[int, int, float]:
-    row = int((np.diff(rows.indptr) < rows.shape[1]).argmax())
-    stored = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
-    return row, int(np.setdiff1d(np.arange(rows.shape[1]), stored)[0]), 0.0
+    inside = bool(((data >= low) & (data <= high)).all())
+    all_stored = dense or rows.nnz == rows.shape[0] * rows.shape[1]
+    if not inside or not (all_stored or low <= 0 <= high):
+        raise ParameterError(
+            f"a feature lies outside the public range [{low:g}, {high:g}] or is no number: give the true range, or "
+            "pass outside='clip' to move such features to its ends"
+        )
 
 
 def clipped(values: Array, feature_range: Range) -> FloatArray:

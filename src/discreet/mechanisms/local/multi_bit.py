@@ -110,7 +110,7 @@ class MultiBit:
         """The report of one record: −1, 0 or +1 for each feature. As a device runs it."""
         checked_outside(outside)
         if outside == "refuse":
-            refuse_outside(record[None, :], self.feature_range, name_of_row=None)
+            refuse_outside(record[None, :], self.feature_range)
         bits = bits_of(randomness)
         chosen = bits.choice_without_replacement(self.width, self.sampled)
         plus = self._plus(clipped(record[chosen], self.feature_range), bits)

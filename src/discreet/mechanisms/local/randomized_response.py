@@ -91,9 +91,7 @@ class RandomizedResponse:
         return bool(np.isin(reports, np.arange(self.num_classes)).all())
 
     def _check(self, labels: Array) -> None:
-        bad = ~np.isin(labels, np.arange(-1, self.num_classes))
-        if bad.any():
+        if not np.isin(labels, np.arange(-1, self.num_classes)).all():
             raise ParameterError(
-                f"label {labels[int(bad.argmax())]} is no class: classes run from 0 to {self.num_classes - 1}, "
-                "and -1 is no label"
+                f"a label is no class: classes run from 0 to {self.num_classes - 1}, and -1 is no label"
             )

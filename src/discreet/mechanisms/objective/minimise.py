@@ -45,11 +45,10 @@ def minimise(problem: Problem, tolerance: float, max_steps: int = MAX_NEWTON_STE
     share = 0.5 * tolerance / np.sqrt(classes)
     columns = [_newton(_column(problem, j), share, max_steps) for j in range(classes)]
     theta = np.column_stack(columns)
-    reached = float(np.linalg.norm(gradient(problem, theta)))
-    if not reached <= tolerance:
+    if not float(np.linalg.norm(gradient(problem, theta))) <= tolerance:
         raise NotMinimisedError(
-            f"the solver stopped at gradient norm {reached:.3g}, above the {tolerance:.3g} that the guarantee "
-            "needs: nothing is released"
+            f"the solver stopped at a gradient norm above the {tolerance:.3g} that the guarantee needs: nothing is "
+            "released"
         )
     return theta
 

@@ -29,7 +29,7 @@ import numpy as np
 from dp_accounting.dp_event import DpEvent, RepeatAndSelectDpEvent
 from scipy.optimize import brentq
 
-from discreet.arrays import FloatArray
+from discreet.arrays import BoolArray, FloatArray, IntArray
 from discreet.errors import PrivacyError
 from discreet.limits import TRIALS
 from discreet.privacy.events.grids import RDP_ORDERS
@@ -37,6 +37,7 @@ from discreet.privacy.events.grids import RDP_ORDERS
 LOGARITHMIC, GEOMETRIC = 0.0, 1.0
 SHAPES = {"logarithmic": LOGARITHMIC, "geometric": GEOMETRIC}
 _HAIR = 1e-9
+_MOST_AT_ONCE = 1 << 20  # coins: 8 MB of random bits
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -79,27 +80,41 @@ def generating(shape: float, gamma: float, x: FloatArray) -> FloatArray:
     return np.asarray((powers - 1) / (gamma**-shape - 1))
 
 
-class Uniforms(Protocol):
-    """What draws numbers between 0 and 1: a stream of the tuner's secret source."""
+class Coins(Protocol):
+    """What tosses exact coins: a stream of the tuner's secret source."""
 
-    def uniform(self, size: int) -> FloatArray:
-        """``size`` independent numbers strictly between 0 and 1."""
+    def coins(self, probability: float, size: int) -> BoolArray:
+        """``size`` independent coins, each True with exactly this probability."""
+
+    def integers(self, bound: int, size: int) -> IntArray:
+        """``size`` independent whole numbers, exactly uniform on 0 … bound − 1."""
 
 
-def draw_repeats(mean: float, shape: float, secret: Uniforms) -> int:
+def draw_repeats(mean: float, shape: float, secret: Coins) -> int:
     """A secret K.
 
-    γ is a hair above the one that is charged: the bound falls as γ grows, so rounding never runs against it.
+    Guarantee: K follows D(η, γ) exactly, for a double γ that is a hair above the one that is charged: the bound falls
+    as γ grows, so rounding never runs against it. *Proof.* For η = 1, K is the number of coins of bias γ up to the
+    first heads. For η = 0 such a k, which has probability γ(1 − γ)ᵏ⁻¹, is kept with probability 1/k and otherwise
+    drawn again: what is kept has probability proportional to (1 − γ)ᵏ/k. Coins and whole numbers are exact. ∎
     """
     gamma = min(gamma_for(mean, shape) * (1 + _HAIR), 1.0)
-    if gamma == 1:
-        return 1
-    if shape == LOGARITHMIC:
-        first, second = secret.uniform(2)  # a mixture of geometric laws (Kendall 1948)
-        return 1 + math.floor(math.log(second) / math.log(-math.expm1(first * math.log(gamma))))
-    if shape == GEOMETRIC:
-        return 1 + math.floor(math.log(secret.uniform(1)[0]) / math.log1p(-gamma))
-    raise PrivacyError(f"no way to draw the number of runs with shape {shape}: use 0 or 1")
+    if shape not in SHAPES.values():
+        raise PrivacyError(f"no way to draw the number of runs with shape {shape}: use 0 or 1")
+    while True:
+        count = _first_heads(gamma, secret)
+        if shape == GEOMETRIC or secret.integers(count, 1)[0] == 0:
+            return count
+
+
+def _first_heads(gamma: float, secret: Coins) -> int:
+    """The number of coins up to the first heads, that one included."""
+    tossed, block = 0, min(math.ceil(2 / gamma), _MOST_AT_ONCE)
+    while True:
+        heads = np.flatnonzero(secret.coins(gamma, block))
+        if len(heads):
+            return tossed + int(heads[0]) + 1
+        tossed += block
 
 
 def check_repeats(mean: float, shape: float) -> None:
