@@ -47,9 +47,9 @@ def test_unbiased_with_the_stated_variance(encoder: AdditiveReports) -> None:
 def test_clipped_refused_and_row_by_row(encoder: AdditiveReports) -> None:
     rows = np.zeros((5, 3))
     rows[2, 1] = 9.0
-    with pytest.raises(ParameterError, match="feature 1 of node 2 is 9"):
+    with pytest.raises(ParameterError, match="a feature lies outside"):
         encoder.encode_rows(rows, np.random.default_rng(0))
-    with pytest.raises(ParameterError, match="feature 1 is 9"):
+    with pytest.raises(ParameterError, match="a feature lies outside"):
         encoder.encode(rows[2], np.random.default_rng(0))
     a = encoder.encode_rows(rows, np.random.default_rng(1), outside="clip")
     rows[2, 1] = 1.0
