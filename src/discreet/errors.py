@@ -31,6 +31,10 @@ class UnsupportedError(InvalidInputError):
     """The combination of method, level, graph or task is not supported."""
 
 
+class LedgerError(InvalidInputError):
+    """A ledger cannot be used, or a run would exceed its limit."""
+
+
 class OutputExistsError(InvalidInputError):
     """The output path is taken; nothing is ever overwritten."""
 

@@ -5,8 +5,8 @@ A command takes a group of them as one parameter (``data: DataOptions``), and th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from discreet.methods.parameters import Compute
     from discreet.methods.recommend import Recommendation
     from discreet.privacy.budget import Privacy
+    from discreet.privacy.ledger import Ledger
     from discreet.privacy.levels import Level
+    from discreet.privacy.plan import Plan
     from discreet.privacy.statement import Statement
 
 AUTO = "auto"
@@ -200,6 +202,65 @@ class StatementOptions:
         from discreet.privacy.statement import Statement
 
         return Statement(self.data_name, self.purpose, self.issuer)
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Where a run is entered before it starts, and under which name."""
+
+    ledger: Annotated[Path | None, typer.Option(help="Enter this run in a ledger before it starts.")] = None
+    dataset: Annotated[str | None, typer.Option(help="With --ledger: the name of the private data.")] = None
+    population: Annotated[
+        str | None, typer.Option(help="With --ledger: the people in it, where several datasets hold the same.")
+    ] = None
+    limit: Annotated[
+        float | None, typer.Option(help="With --ledger: the epsilon that all runs on these people may spend together.")
+    ] = None
+
+    def check(self) -> None:
+        """Refuse options that do not go together; call it before any data is read."""
+        given = (self.dataset, self.population, self.limit)
+        if self.ledger is None and any(value is not None for value in given):
+            raise ParameterError("--dataset, --population and --limit go with --ledger FILE")
+        if self.ledger is not None and self.dataset is None:
+            raise ParameterError("--ledger needs --dataset NAME: what the private data is called in it")
+
+    def reserve(self, command: str, plans: Sequence[Plan], unpaid: bool = False) -> Reservation:
+        """Enter what ``plans`` will ask; call it before private data is asked, and let its errors through.
+
+        ``unpaid`` says that private data is read beyond the plans without noise. Without ``--ledger`` nothing is
+        entered.
+        """
+        self.check()
+        if self.ledger is None or self.dataset is None:
+            return Reservation(None, None)
+        from discreet.privacy import events
+        from discreet.privacy.ledger import Ledger, Run
+
+        asked = [plan.event() for plan in plans] + [events.NonPrivateDpEvent()] * unpaid
+        first = plans[0]
+        run = Run(command, first.method, first.privacy.level.spec, events.compose(asked), first.delta)
+        ledger = Ledger(self.ledger)
+        return Reservation(ledger, ledger.reserve(run, self.dataset, self.population, self.limit))
+
+
+class Reservation(NamedTuple):
+    """An entry of a ledger that counts as spent; or none, where no ledger was named."""
+
+    ledger: Ledger | None
+    entry: str | None
+
+    def added_to(self, statement: Statement) -> Statement:
+        """The issuer's statement with the id of this entry."""
+        return statement if self.entry is None else replace(statement, ledger=self.entry)
+
+    def release(self, folder: Path) -> None:
+        """Say that the release in ``folder`` is the one that was reserved."""
+        if self.ledger is None or self.entry is None:
+            return
+        from discreet.privacy.certificate import read_certificate
+
+        self.ledger.release(self.entry, str(read_certificate(folder)["digest"]))
 
 
 class Choice(NamedTuple):

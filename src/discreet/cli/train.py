@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from discreet.cli.figures import figures_text
-from discreet.cli.options import DataOptions, Json, MethodOptions, PrivateFigures, StatementOptions, prepare
+from discreet.cli.options import (
+    DataOptions,
+    Json,
+    LedgerOptions,
+    MethodOptions,
+    PrivateFigures,
+    StatementOptions,
+    prepare,
+)
 from discreet.cli.output import print_json, progress_bars, report, say
 
 
@@ -16,6 +24,7 @@ def train(
     data: DataOptions,
     method: MethodOptions,
     issued: StatementOptions,
+    ledger: LedgerOptions,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
     as_json: Json = False,
@@ -27,16 +36,21 @@ def train(
     if out is not None:
         check_free(out)
     statement = issued.statement()
+    ledger.check()
     graph, estimator, recommendation = prepare(data, method)
+    plan = estimator.plan_for(graph)
+    entry = ledger.reserve("train", [plan])
     if recommendation is not None:
         say(f"{recommendation}\n", as_json)
-    say(estimator.plan_for(graph), as_json)
+    say(plan, as_json)
     with progress_bars() as progress:
         estimator.fit(graph, progress=progress)
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
-        estimator.save(out, statement)
+        estimator.save(out, entry.added_to(statement))
+        entry.release(out)
     result = report_of_fit(estimator, graph, private_figures=private_figures)
     result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
+    result["ledger"] = entry.entry
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
     if as_json:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import DataOptions, Json, MethodOptions, Metric, PrivateFigures, StatementOptions, prepare
+from discreet.cli.options import (
+    DataOptions,
+    Json,
+    LedgerOptions,
+    MethodOptions,
+    Metric,
+    PrivateFigures,
+    Reservation,
+    StatementOptions,
+    prepare,
+)
 from discreet.cli.output import report
 from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
+    from discreet.privacy.plan import Plan
     from discreet.tuning.tuner import Tuned
 
 
@@ -65,6 +77,7 @@ def tune(
     data: DataOptions,
     method: SearchedMethod,
     issued: StatementOptions,
+    ledger: LedgerOptions,
     out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
     as_json: Json = False,
@@ -76,8 +89,15 @@ def tune(
     if out is not None:
         check_free(out)
     statement = issued.statement()
+    ledger.check()
     tried = search.drawn(method.seed)
     graph, estimator, recommendation = prepare(data, method)
+    entry = Reservation(None, None)
+
+    def reserve(plans: Sequence[Plan], unpaid: bool) -> None:
+        nonlocal entry
+        entry = ledger.reserve("tune", plans, unpaid)
+
     found = run(
         estimator,
         tried,
@@ -87,13 +107,15 @@ def tune(
         score_noise=search.score_noise,
         accounted=not search.not_accounted,
         metric=search.metric,
+        reserve=reserve,
     )
+    if out is not None:  # saved before anything is reported, so that a search is never lost to a report
+        found.estimator.save(out, entry.added_to(statement))
+        entry.release(out)
     result = _result(found, graph, method.epsilon, search, len(tried), private_figures)
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
-    if out is not None:
-        found.estimator.save(out, statement)
-        result["release"] = str(out)
+    result |= {"release": None if out is None else str(out), "ledger": entry.entry}
     if found.accounting == "not accounted":
         print("tuning not accounted: epsilon covers the last fit alone", file=sys.stderr)
     report(result, as_json)
@@ -124,7 +146,6 @@ def _result(
         "test_score": None if test_score is None else test_score.get("test"),
         "test_accuracy": None if test_score is None else figures["accuracy"].get("test"),
         "covers": estimator.covers,
-        "release": None,
         "warnings": figures["warnings"],
         "note": figures["note"],
     }

@@ -50,6 +50,16 @@ class Level(ABC):
     def spec(self) -> str:
         """The level as one word with options; :func:`parse_level` reads it back."""
 
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation as one word: releases whose levels share it add up, others do not.
+
+        A bound on owned edges is a matter of how they are read, not of which graphs are neighbours, so it is left out.
+        """
+        options = self.spec.split(",")
+        owned = getattr(self, "edges", None) == "owned"
+        return ",".join(option for option in options if not (owned and option.startswith("max_degree=")))
+
     @abstractmethod
     def describe(self) -> str:
         """The neighbouring relation in words, for the certificate."""

@@ -29,6 +29,8 @@ SEARCH = "search"
 SMALLEST_SHARE = 1 / 1024
 TOLERANCE = 1.01
 Settings = Mapping[str, Any]
+Reserve = Callable[[Sequence[Plan], bool], object]
+"""Gets the plans that will run, and whether scores without noise give away something that the level protects."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +67,28 @@ def tune(
     score_noise: float | None = None,
     accounted: bool = True,
     metric: str = ACCURACY,
+    reserve: Reserve | None = None,
 ) -> Tuned:
     """Search the candidates by a metric on the validation nodes and return the best, within the estimator's own budget.
 
     ``trials`` is how many runs to expect; the number itself is drawn in secret. With ``accounted=False`` every
-    candidate is tried at the full budget and the certificate is stamped *tuning not accounted*.
+    candidate is tried at the full budget and the certificate is stamped *tuning not accounted*. ``reserve`` is called
+    with what will run, before any private data is asked: a ledger enters it, or raises.
     """
-    level = estimator._checked_privacy().level
-    viewed = level.view(graph)
+    privacy = estimator._checked_privacy()
+    viewed = privacy.level.view(graph)
     for settings in candidates:
         checked_settings(type(estimator), estimator.method, settings)
-    if not accounted:
-        return _try_all(estimator, candidates, viewed, _not_accounted, metric)
-    if _costs_nothing(estimator, candidates, viewed):
-        return _try_all(estimator, candidates, viewed, _free, metric)
+    if not accounted or _costs_nothing(estimator, candidates, viewed):
+        if reserve is not None:
+            plans = [_candidate(estimator, settings, privacy).plan(viewed.public) for settings in candidates]
+            reserve(plans, _reads_unpaid(estimator, candidates, viewed))
+        return _try_all(estimator, candidates, viewed, _free if accounted else _not_accounted, metric)
     search = make_search(estimator, candidates, viewed, trials, distribution, score_noise, metric)
-    return search.run(search.within_budget())
+    budgeted = search.within_budget()
+    if reserve is not None:
+        reserve([budgeted.plan], False)
+    return search.run(budgeted)
 
 
 # -------------------------------------------------------------------- the charged search
@@ -249,9 +257,15 @@ def _costs_nothing(estimator: NodeClassifier, candidates: Sequence[Settings], gr
     privacy = estimator._checked_privacy()
     if privacy.level.kind == "none":
         return True
-    if score_for(privacy.level, _one_coverage(estimator, candidates), graph).sensitivity:
+    if _reads_unpaid(estimator, candidates, graph):
         return False
     return not any(_candidate(estimator, settings, privacy).plan(graph.public).stages for settings in candidates)
+
+
+def _reads_unpaid(estimator: NodeClassifier, candidates: Sequence[Settings], graph: Graph) -> bool:
+    """Whether scores without noise would give away something that the level protects."""
+    level = estimator._checked_privacy().level
+    return bool(score_for(level, _one_coverage(estimator, candidates), graph).sensitivity)
 
 
 def _try_all(

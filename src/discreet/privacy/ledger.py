@@ -1,0 +1,349 @@
+"""The ledger: one file that knows every release from the same data, and refuses the one that is too much.
+
+A release is entered before private data is read: a *reservation*, which becomes a *release* once its folder is written.
+Both count as spent. What they spend together is computed by :mod:`discreet.privacy.totals`.
+
+Guarantee. A reservation is on disk before :meth:`Ledger.reserve` returns (SQLite with a rollback journal and
+``synchronous=EXTRA``), so there is no release without its entry, whenever the process dies; where the disk is full or
+the file cannot be written, reserving raises and nothing has run. Reading what is spent, judging the limit and entering
+the reservation are one exclusive transaction, so two processes cannot both take what is left for one. Entries are never
+removed, and nothing of them changes but the step from reservation to release: the file itself refuses anything else.
+SQLite's locks must work where the file lies: a local disk, not every network share.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dp_accounting.dp_event import DpEvent
+
+from discreet.errors import DataNotFoundError, DiscreetError, LedgerError, ParameterError
+from discreet.privacy import events
+from discreet.privacy.accountants import spend
+from discreet.privacy.filter import Cost, RenyiFilter, together
+from discreet.privacy.levels import parse_level
+
+FORMAT = 1
+WAIT_SECONDS = 60.0
+"""How long a process waits for another one's transaction; each takes milliseconds."""
+LONGEST_NAME = 200
+MOST_ENTRIES = 100_000
+"""A ledger with more is not read: nobody releases that often, and a file from a stranger must not fill the memory."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS datasets (name TEXT PRIMARY KEY, population TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS entries (
+  id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets(name), command TEXT NOT NULL, method TEXT NOT NULL,
+  level TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, event TEXT NOT NULL, reserved TEXT NOT NULL,
+  released TEXT, certificate TEXT
+);
+CREATE TABLE IF NOT EXISTS limits (
+  population TEXT NOT NULL, relation TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, fixed TEXT NOT NULL,
+  before INTEGER NOT NULL, PRIMARY KEY (population, relation)
+);
+CREATE TRIGGER IF NOT EXISTS entries_stay BEFORE DELETE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never removed'); END;
+CREATE TRIGGER IF NOT EXISTS entries_are_fixed BEFORE UPDATE ON entries
+  WHEN OLD.released IS NOT NULL OR NEW.id IS NOT OLD.id OR NEW.dataset IS NOT OLD.dataset
+    OR NEW.command IS NOT OLD.command OR NEW.method IS NOT OLD.method OR NEW.level IS NOT OLD.level
+    OR NEW.epsilon IS NOT OLD.epsilon OR NEW.delta IS NOT OLD.delta OR NEW.event IS NOT OLD.event
+    OR NEW.reserved IS NOT OLD.reserved
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger never change'); END;
+CREATE TRIGGER IF NOT EXISTS limits_stay BEFORE DELETE ON limits
+  BEGIN SELECT RAISE(ABORT, 'limits of a ledger are never removed'); END;
+CREATE TRIGGER IF NOT EXISTS limits_are_fixed BEFORE UPDATE ON limits
+  BEGIN SELECT RAISE(ABORT, 'limits of a ledger never change'); END;
+"""
+_COLUMNS = "id, dataset, population, command, method, level, epsilon, delta, event, reserved, released, certificate"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is about to run: what is protected, by which method, and its event.
+
+    ``epsilon`` is what is proved for the event at ``delta``; infinite at level ``none``.
+    """
+
+    command: str
+    method: str
+    level: str
+    event: DpEvent
+    delta: float
+
+    @property
+    def relation(self) -> str:
+        """Which graphs count as neighbours."""
+        return parse_level(self.level).relation
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest ε that any accountant proves; infinite where none knows the event, or at level none."""
+        if parse_level(self.level).kind == "none":
+            return math.inf
+        return min(spend(self.event, self.delta).values(), default=math.inf)
+
+
+@dataclass(frozen=True)
+class Entry(Run):
+    """A run as the ledger holds it; ``released`` and ``certificate`` are None while it is a reservation."""
+
+    id: str
+    dataset: str
+    population: str
+    reserved: str
+    released: str | None
+    certificate: str | None
+    stated: float
+
+    @property
+    def epsilon(self) -> float:
+        """As it was computed when the run was entered."""
+        return self.stated
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The most that all runs of a population may spend at one level; ``before`` counts the entries when it was set."""
+
+    population: str
+    relation: str
+    filter: RenyiFilter
+    fixed: str
+    before: int
+
+
+class Ledger:
+    """A ledger in a file. Every method opens it, does one transaction, and closes it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    # ---------------------------------------------------------------- write
+
+    def reserve(self, run: Run, dataset: str, population: str | None = None, limit: float | None = None) -> str:
+        """Enter a run that is about to start, and return the id of its entry; it counts as spent from now on.
+
+        Raises :class:`LedgerError` where the run would exceed the limit of its population. ``limit`` is fixed at the
+        run's δ when it is first given and holds for all later runs, whether they name it or not.
+        """
+        for what, name in (("dataset", dataset), ("population", population)):
+            if name is not None and not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
+                raise ParameterError(f"--{what} takes a name of 1 to {LONGEST_NAME} printable characters, not {name!r}")
+        stated, number = run.epsilon, secrets.token_hex(8)  # ε first: it may take seconds, and locks nobody out
+        with self._transaction(create=True) as connection:
+            people = _join(connection, dataset, population)
+            known = _entries(connection, people)
+            if limit is not None:
+                _fix_limit(connection, run, people, limit, len(known))
+            for fixed in _limits(connection, people):
+                _judge(fixed, run, stated, known)
+            connection.execute(
+                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (
+                    *(number, dataset, run.command, run.method, run.level, stated, run.delta),
+                    *(json.dumps(events.event_to_json(run.event)), _now()),
+                ),
+            )
+        return number
+
+    def release(self, entry: str, certificate: str) -> None:
+        """Say that the release of a reservation is written, by its certificate's digest."""
+        with self._transaction() as connection:
+            changed = connection.execute(
+                "UPDATE entries SET released = ?, certificate = ? WHERE id = ? AND released IS NULL",
+                (_now(), certificate, entry),
+            )
+            if changed.rowcount != 1:
+                raise LedgerError(f"{self.path} holds no open reservation {entry}")
+
+    # ---------------------------------------------------------------- read
+
+    def entries(self, population: str | None = None) -> list[Entry]:
+        """Every entry, oldest first; or those of one population."""
+        with self._transaction() as connection:
+            return _entries(connection, population)
+
+    def limits(self) -> list[Limit]:
+        """Every limit that was fixed."""
+        with self._transaction() as connection:
+            return _limits(connection, None)
+
+    # ---------------------------------------------------------------- the file
+
+    @contextmanager
+    def _transaction(self, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """An exclusive transaction, on disk when it ends, and undone by an error."""
+        if not create and not self.path.is_file():
+            raise DataNotFoundError(f"there is no ledger at {self.path}")
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    _prepare(connection, self.path)
+                    yield connection
+                except BaseException:
+                    connection.rollback()
+                    raise
+                connection.commit()
+        except sqlite3.Error as error:
+            kind = DiscreetError if _is_of_the_machine(error) else LedgerError
+            raise kind(f"the ledger {self.path} cannot be used: {error}") from error
+
+    def _connect(self) -> sqlite3.Connection:
+        # Transactions are begun and ended here, never behind our back.
+        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        return connection
+
+
+# -------------------------------------------------------------------- within a transaction
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file; refuse a file that is something else, or from a later version."""
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if found == 0 and tables == 0:
+        for statement in _statements():
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+    elif found != FORMAT:
+        raise LedgerError(f"{path} is not a ledger of format {FORMAT}, the one that this version reads")
+
+
+def _statements() -> Iterator[str]:
+    """The statements of the schema one by one: a script would commit the transaction that it is part of."""
+    statement = ""
+    for line in _TABLES.strip().splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _join(connection: sqlite3.Connection, dataset: str, population: str | None) -> str:
+    """The population that a dataset belongs to, its own name where none was ever given."""
+    row = connection.execute("SELECT population FROM datasets WHERE name = ?", (dataset,)).fetchone()
+    if row is None:
+        connection.execute("INSERT INTO datasets VALUES (?, ?)", (dataset, population or dataset))
+        return population or dataset
+    (before,) = row
+    if population is None or population == before:
+        return str(before)
+    if before != dataset:
+        raise LedgerError(f"dataset {dataset!r} belongs to population {before!r}, not to {population!r}")
+    if _limits(connection, before) or _limits(connection, population):
+        raise LedgerError(
+            f"dataset {dataset!r} has entries of its own, and cannot join population {population!r} once there is a "
+            "limit: what was spent would no longer fit what was promised"
+        )
+    connection.execute("UPDATE datasets SET population = ? WHERE name = ?", (population, dataset))
+    return population
+
+
+def _entries(connection: sqlite3.Connection, population: str | None) -> list[Entry]:
+    """Entries, oldest first, of one population or of all."""
+    wanted = "" if population is None else "WHERE population = ?"
+    found = connection.execute(
+        f"SELECT {_COLUMNS} FROM entries JOIN datasets ON entries.dataset = datasets.name {wanted} "
+        f"ORDER BY reserved, entries.rowid LIMIT {MOST_ENTRIES + 1}",
+        () if population is None else (population,),
+    ).fetchall()
+    if len(found) > MOST_ENTRIES:
+        raise LedgerError(f"the ledger holds more than {MOST_ENTRIES} entries")
+    return [_entry(*row) for row in found]
+
+
+def _entry(
+    number: str, dataset: str, population: str, command: str, method: str, level: str, epsilon: float, delta: float,
+    event: str, reserved: str, released: str | None, certificate: str | None,
+) -> Entry:  # fmt: skip
+    try:
+        parse_level(level)
+        read = events.event_from_json(json.loads(event))
+    except (DiscreetError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"entry {number} of the ledger cannot be read: {error}") from None
+    return Entry(
+        command, method, level, read, float(delta), number, dataset, population, reserved, released, certificate,
+        float(epsilon),
+    )  # fmt: skip
+
+
+def _limits(connection: sqlite3.Connection, population: str | None) -> list[Limit]:
+    wanted = "" if population is None else "WHERE population = ?"
+    found = connection.execute(
+        f"SELECT population, relation, epsilon, delta, fixed, before FROM limits {wanted} ORDER BY fixed",
+        () if population is None else (population,),
+    )
+    return [Limit(who, what, RenyiFilter(epsilon, delta), fixed, n) for who, what, epsilon, delta, fixed, n in found]
+
+
+def _fix_limit(connection: sqlite3.Connection, run: Run, population: str, limit: float, before: int) -> None:
+    """Store a limit that is new; one that differs from what was fixed is refused."""
+    made = RenyiFilter(limit, run.delta)
+    known = [found for found in _limits(connection, population) if found.relation == run.relation]
+    if not known:
+        connection.execute(
+            "INSERT INTO limits VALUES (?, ?, ?, ?, ?, ?)",
+            (population, run.relation, made.epsilon, made.delta, _now(), before),
+        )
+    elif known[0].filter.epsilon != limit:
+        raise LedgerError(
+            f"the limit of {population!r} at level {run.relation} was fixed at epsilon {known[0].filter.epsilon:g}; "
+            "it cannot be changed once results may have been seen"
+        )
+
+
+def _judge(limit: Limit, run: Run, epsilon: float, known: list[Entry]) -> None:
+    """Refuse a run that would take its population beyond a limit.
+
+    The very first run of a population is chosen before anything was seen, so no filter is needed to let it use up the
+    whole limit by its own ε; whether the filter has room for it then decides if there can be a second.
+    """
+    who = f"{limit.population!r} at level {limit.relation}"
+    if limit.relation != run.relation:
+        raise LedgerError(
+            f"there is a limit of epsilon {limit.filter.epsilon:g} for {who}, and a run at level {run.relation} says "
+            "nothing of that level: its total would be infinite"
+        )
+    if not known and epsilon <= limit.filter.epsilon and run.delta <= limit.filter.delta:
+        return
+    spent = spent_of(limit, known)
+    if not limit.filter.admits(spent, limit.filter.cost(run.event, epsilon, run.delta)):
+        room = limit.filter.room(spent)
+        left = f"a run of about epsilon {room:.3g}" if room else "no further run"
+        raise LedgerError(
+            f"this run of epsilon {epsilon:.4g} would exceed the limit of epsilon {limit.filter.epsilon:g} for {who}; "
+            f"{len(known)} earlier runs leave room for {left}"
+        )
+
+
+def spent_of(limit: Limit, entries: list[Entry]) -> Cost:
+    """What the entries of a population take of a limit; an entry at another level takes everything."""
+    return together(
+        [
+            limit.filter.cost(entry.event, entry.epsilon, entry.delta)
+            if entry.relation == limit.relation
+            else Cost(math.inf, 0.0)
+            for entry in entries
+        ]
+    )
+
+
+def _is_of_the_machine(error: sqlite3.Error) -> bool:
+    """A full or broken disk, or another process that does not end: not what the caller gave."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
