@@ -30,7 +30,7 @@ def test_it_reports_what_it_fitted_and_spent(trained: tuple[dict[str, Any], str]
         *("data", "method", "level", "epsilon", "delta", "epsilon_spent", "accounting"),
         *("classes", "accuracy", "balanced_accuracy", "micro_f1", "macro_f1", "roc_auc", "pr_auc", "majority"),
         *("by_class", "confusion", "warnings", "note"),
-        *("seconds", "peak_rss_mb", "covers", "seed", "split", "release"),
+        *("seconds", "peak_rss_mb", "covers", "seed", "split", "release", "ledger"),
     ]
     assert "covers them" in result["note"]
 
