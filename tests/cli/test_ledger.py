@@ -49,7 +49,7 @@ def test_a_fit_that_fails_stays_a_reservation(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(GAP, "_learn", broken)
-    assert run(capsys, "train", *SMALL, *BOOK, "--out", "release")[0] == 1
+    assert run(capsys, "train", *SMALL, *BOOK, "--out", "release")[0] == 2
     (entry,) = shown(capsys)[0]["entries"]
     assert entry["released"] is None
     assert not Path("release").exists()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DataNotFoundError, DiscreetError, LedgerError, ParameterError
+from discreet.errors import DataNotFoundError, LedgerError, ParameterError
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.events.gaussian import gaussian_mu
@@ -176,11 +176,10 @@ def test_a_full_disk_enters_nothing_and_loses_nothing(book: Ledger, monkeypatch:
 
     monkeypatch.setattr(Ledger, "_connect", full)
     entered = 1
-    with pytest.raises(DiscreetError, match="full") as refusal:  # noqa: PT012  (the page fills up after a few)
+    with pytest.raises(LedgerError, match="full"):  # noqa: PT012  (the page fills up after a few)
         for _ in range(100):
             book.reserve(gaussian(1.0), "bank")
             entered += 1
-    assert not isinstance(refusal.value, LedgerError)
     monkeypatch.undo()
     assert len(book.entries()) == entered
     assert sqlite3.connect(book.path).execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -194,8 +194,7 @@ class Ledger:
                     raise
                 connection.commit()
         except sqlite3.Error as error:
-            kind = DiscreetError if _is_of_the_machine(error) else LedgerError
-            raise kind(f"the ledger {self.path} cannot be used: {error}") from error
+            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
     def _connect(self) -> sqlite3.Connection:
         # Transactions are begun and ended here, never behind our back.
@@ -337,12 +336,6 @@ def spent_of(limit: Limit, entries: list[Entry]) -> Cost:
             for entry in entries
         ]
     )
-
-
-def _is_of_the_machine(error: sqlite3.Error) -> bool:
-    """A full or broken disk, or another process that does not end: not what the caller gave."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
-    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
 
 def _now() -> str:
