@@ -21,6 +21,7 @@ _NAMES = {
     "Curator": "mechanisms.curator",
     "DPAR": "methods.dpar.estimator",
     "DPDGC": "methods.dpdgc.estimator",
+    "DPGCN": "methods.dpgcn.estimator",
     "DPGNN": "methods.dp_gnn.estimator",
     "DPMLPClassifier": "methods.baselines.dp_mlp",
     "EdgeLevel": "privacy.levels",

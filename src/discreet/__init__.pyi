@@ -20,6 +20,7 @@ from discreet.methods.baselines.mlp import MLPClassifier as MLPClassifier
 from discreet.methods.dp_gnn.estimator import DPGNN as DPGNN
 from discreet.methods.dpar.estimator import DPAR as DPAR
 from discreet.methods.dpdgc.estimator import DPDGC as DPDGC
+from discreet.methods.dpgcn.estimator import DPGCN as DPGCN
 from discreet.methods.gap.estimator import GAP as GAP
 from discreet.methods.gcon.moments import GCONSSP as GCONSSP
 from discreet.methods.gcon.objective import GCON as GCON

@@ -15,6 +15,7 @@ from discreet.privacy.query import Bound, Query
 from discreet.queries import (
     adjacency_row_steps,
     adjacency_rows,
+    edge_cells,
     ego_net_outputs,
     ego_nets,
     evidence,
@@ -148,6 +149,14 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @wrong("replaced rows counted as published", f"adjacency row steps, batch None at {PROMISED_REPLACE}")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(adjacency_row_steps, "touched_rows", lambda level, **_: (level.max_degree + 1, "as published"))
+
+
+# -------------------------------------------------------------------- cells
+
+
+@wrong("half of a cell", "cells, lap-graph at edge:directed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _scale_bound(patch, edge_cells.EdgeCells, 0.5)
 
 
 # -------------------------------------------------------------------- steps

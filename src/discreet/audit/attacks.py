@@ -80,7 +80,7 @@ def attack_on(stage: Stage) -> Attack | None:
 @cache
 def _register_own() -> None:
     """Attacks in files of their own register themselves when they are imported."""
-    for module in ("attacks_local", "attacks_selection"):
+    for module in ("attacks_counts", "attacks_local", "attacks_selection"):
         importlib.import_module(f"discreet.audit.{module}")
 
 

@@ -138,8 +138,8 @@ class BitStream:
                 return False
             word, bits = word << 64 | self.word(), bits + 64
 
-    def _coins_within(self, bounds: Bounds, count: int) -> BoolArray:
-        """Independent coins of the probability that ``bounds`` encloses, which lies strictly between 0 and 1."""
+    def coins_within(self, bounds: Bounds, count: int) -> BoolArray:
+        """Independent coins of exactly the probability that ``bounds`` encloses, strictly between 0 and 1."""
         low, high = bounds(64)
         drawn = self.words(count)
         heads = drawn < np.uint64(low)
@@ -229,7 +229,7 @@ class BitStream:
         """How often each of ``count`` players tosses heads before a tail."""
         heads, playing = np.zeros(count, dtype=np.int64), np.arange(count)
         while playing.size:
-            playing = playing[self._coins_within(bounds, playing.size)]
+            playing = playing[self.coins_within(bounds, playing.size)]
             heads[playing] += 1
         return heads
 

@@ -13,7 +13,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import Array, IntArray
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
-from discreet.mechanisms import dpsgd, gaussian, topk
+from discreet.mechanisms import dpsgd, gaussian, laplace, noisy_graph, topk
 from discreet.mechanisms.bits import Randomness
 from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.local import stages as local
@@ -22,6 +22,7 @@ from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.mechanisms.objective import perturbation
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.edge_cells import FLIPPED, LARGEST
 from discreet.queries.reports import LABELS
 
 Mechanism = Callable[[Array, Stage, Randomness], Array]
@@ -30,6 +31,9 @@ Terms = Callable[[], Array]
 
 MECHANISMS: dict[str, Mechanism] = {
     "gaussian": gaussian.release,
+    "laplace": laplace.release,
+    FLIPPED: noisy_graph.release_flipped,
+    LARGEST: noisy_graph.release_largest,
     "objective": perturbation.release,
     **dict.fromkeys((*local.FEATURES, LABELS), local.release),
     topk.GUMBEL: topk.release_gumbel,

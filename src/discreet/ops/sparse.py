@@ -159,9 +159,17 @@ def hop_matrix(
     *sum*: A. *mean*: D⁻¹A with D the in-degrees; a node that nothing reaches gets zero.
     *symmetric*: D^(−½) A D^(−½), for undirected graphs. ``self_loops`` puts A + I for A.
     """
-    matrix = graph.adjacency
+    if aggregation == "symmetric" and graph.directed:
+        raise UnsupportedError("symmetric aggregation needs an undirected graph: use mean, or to_undirected()")
+    return normalized(graph.adjacency, aggregation, self_loops=self_loops, device=device)
+
+
+def normalized(
+    matrix: sp.csr_array, aggregation: Aggregation, *, self_loops: bool = False, device: str = "cpu"
+) -> SparseMatrix:
+    """:func:`hop_matrix` of an adjacency matrix, which is symmetric where ``symmetric`` is asked for."""
     if self_loops:
-        matrix = (matrix + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")).tocsr()
+        matrix = (matrix + sp.eye_array(matrix.shape[0], dtype=np.float32, format="csr")).tocsr()
     if aggregation == "sum":
         return SparseMatrix(matrix, device)
     degree = np.diff(matrix.indptr)
@@ -169,9 +177,7 @@ def hop_matrix(
     weight = np.where(degree > 0, np.maximum(degree, 1) ** power, 0.0).astype(np.float32)
     data = np.repeat(weight, degree)
     if aggregation == "symmetric":
-        if graph.directed:
-            raise UnsupportedError("symmetric aggregation needs an undirected graph: use mean, or to_undirected()")
-        data = data * weight[matrix.indices]
+        data *= weight[matrix.indices]
     return SparseMatrix(sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape), device)
 
 

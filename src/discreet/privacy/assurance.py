@@ -22,6 +22,9 @@ _ROUGH = ("objective", "gumbel-top-k", "gaussian-top-k")
 _SAMPLERS = {
     "gaussian": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
     "dpsgd": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20; batches by exact coins",
+    "laplace": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
+    "edge-rand": "exact: coins from ChaCha20",
+    "lap-graph": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
     "repeat-and-select": "exact where every stage of a trial is: see the trial's stages",
     "thinning": "exact: a secret key from ChaCha20",
     "node-sampling": "exact: coins from ChaCha20",

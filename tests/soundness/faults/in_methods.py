@@ -17,9 +17,10 @@ from discreet.methods.dpdgc import embedding
 from discreet.methods.hop_bayes import evidence as evidence_of_nodes
 from discreet.methods.hop_bayes import hubs
 from discreet.ops import degrees
+from discreet.ops.cells import Cells
 from discreet.ops.clipping import ClipRule
 from discreet.privacy.query import Bound
-from discreet.queries import adjacency_rows, ego_nets, evidence, gradients, kept_edges, propagated, sums
+from discreet.queries import adjacency_rows, edge_cells, ego_nets, evidence, gradients, kept_edges, propagated, sums
 from discreet.training import private
 from tests.soundness.faults.checks import Subject
 from tests.soundness.faults.registry import fault
@@ -31,6 +32,7 @@ DP_GNN = Subject("dp-gnn", "node:owned,max_degree=3")
 HOP_BAYES = Subject("hop-bayes", "edge")
 HUBS = Subject("hop-bayes", "edge", 1.0, (("hubs", True),))
 GCON = Subject("gcon", "edge")
+DPGCN = Subject("dpgcn", "edge", parameters=(("mechanism", "edge-rand"),))
 RANGE = (("feature_range", (-2.0, 2.0)), ("outside", "clip"))
 LPGNN = Subject("lpgnn", "local", 4.0, RANGE)
 
@@ -145,6 +147,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = propagated.restart_sensitivity
     patch.setattr(propagated, "restart_sensitivity", lambda *given, **more: 0.4 * real(*given, **more))
+
+
+@fault("randomised response on both triangles", "replay", DPGCN, "declared sensitivity", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """Two cells for an undirected edge, each with noise of its own, which average to less."""
+    patch.setattr(edge_cells.EdgeCells, "cells", property(lambda self: Cells(self.num_nodes, True)))
 
 
 # -------------------------------------------------------------------- gradients

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mechanisms import curator, dpsgd, gaussian, noise
+from discreet.mechanisms import curator, dpsgd, gaussian, noise, noisy_graph
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.mechanisms.local import stages as local_stages
@@ -19,7 +19,7 @@ from discreet.privacy import accountants, calibration, events
 from discreet.privacy.plan import Stage
 from discreet.queries.reports import FeatureReports
 from tests.soundness.faults.checks import SampledNodes, Subject
-from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE, GCON, LPGNN, RANGE
+from tests.soundness.faults.in_methods import DP_MLP, DPGCN, GAP_EDGE, GCON, LPGNN, RANGE
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
@@ -82,6 +82,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return value + (noisy - value) / np.sqrt(dpsgd.steps_of(stage).touched.examples)
 
     patch.setattr(curator.Curator, "_answer_step", rooted)
+
+
+@fault("flips at the rate of a replaced bit", "curator", DPGCN, "scale of noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """As if a cell were replaced by a fair coin with probability 1/(1 + e^ε): half of the flips."""
+    real = noisy_graph.flip_scale
+    patch.setattr(noisy_graph, "flip_scale", lambda epsilon: 2 * real(epsilon))
 
 
 @fault("a tilt at twice its rate", "curator", GCON, "law of noise")

@@ -1,0 +1,58 @@
+"""dpgcn: both mechanisms and both networks hold their guarantee, and what cannot fit is refused with its size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.audit.replay import replay_audit
+from discreet.audit.small_graphs import small_graph
+from discreet.audit.statistical import audit_curator
+from discreet.errors import UnsupportedError
+from discreet.graph.synthetic import csbm
+from discreet.methods.dpgcn import estimator
+from discreet.methods.dpgcn.estimator import DPGCN
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import EdgeLevel, parse_level
+
+QUICK = {"epochs": 1, "hidden": 4}
+VARIANTS = [("edge-rand", "gcn"), ("edge-rand", "sage"), ("lap-graph", "gcn")]
+
+
+@pytest.mark.parametrize("spec", ["edge", "edge:directed"])
+@pytest.mark.parametrize(("mechanism", "network"), VARIANTS)
+def test_replay_is_tight(spec: str, mechanism: str, network: str) -> None:
+    level = parse_level(spec)
+    model = DPGCN(Privacy(level, 1.0), mechanism=mechanism, network=network, **QUICK)  # type: ignore[arg-type]
+    report = replay_audit(model, lambda rng: small_graph(rng, directed=level.directed), pairs=10)  # type: ignore[attr-defined]
+    assert report.passed, report.violations[:3]
+    assert report.tightness > 0.999
+
+
+@pytest.mark.parametrize("mechanism", ["edge-rand", "lap-graph"])
+def test_statistical_lower_bound_is_close_to_epsilon_and_below(mechanism: str) -> None:
+    graph = small_graph(np.random.default_rng(1), num_nodes=6)
+    model = DPGCN(Privacy(EdgeLevel(), 1.0), mechanism=mechanism, count_share=0.5, **QUICK)  # type: ignore[arg-type]
+    report = audit_curator(model.plan(graph.public), runs=600, alpha=1e-6)
+    assert report.passed, report.violations
+    assert report.curator is not None
+    if mechanism == "edge-rand":
+        assert report.curator.epsilon > 0.3
+
+
+def test_extra_graphs_share_the_budget() -> None:
+    graph, further = (csbm(num_nodes=30, num_features=4, seed=seed) for seed in (0, 1))
+    for mechanism in ("edge-rand", "lap-graph"):
+        model = DPGCN(Privacy(EdgeLevel(), 2.0), mechanism=mechanism, **QUICK)  # type: ignore[arg-type]
+        plan = model.plan(graph.public, [further.public])
+        assert len(plan.stages) == 2
+        assert 1.9 < plan.epsilon <= 2.0
+
+
+def test_a_graph_beyond_memory_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimator, "WORTH_ASKING", 0)
+    monkeypatch.setattr(estimator, "free_bytes", lambda: 1000)
+    graph = small_graph(np.random.default_rng(0), num_nodes=12)
+    with pytest.raises(UnsupportedError, match=r"12 nodes at epsilon 1 makes about 18 edges.*lap-graph"):
+        DPGCN(Privacy(EdgeLevel(), 1.0), mechanism="edge-rand", **QUICK).fit(graph)  # type: ignore[arg-type]
+    DPGCN(Privacy(EdgeLevel(), 1.0), mechanism="lap-graph", **QUICK).fit(graph)  # type: ignore[arg-type]
