@@ -30,10 +30,11 @@ AFTER_METHODS = {
     "release": set(),
     "tuning": set(),
     "audit": {"release"},
+    "attacks": {"release"},
     "bench": {"audit", "tuning", "release"},
     "testing": {"audit", "release"},
     "local": set(),
-    "cli": {"release", "tuning", "audit", "bench"},
+    "cli": {"release", "tuning", "audit", "attacks", "bench"},
 }
 
 

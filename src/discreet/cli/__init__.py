@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 import typer
 
-from discreet.cli import audit, bench, data, doctor, ledger, methods, plan, predict, train, tune, verify
+from discreet.cli import attack, audit, bench, data, doctor, ledger, methods, plan, predict, train, tune, verify
 from discreet.cli.boundary import bugs_named, exit_code
 from discreet.cli.options import Debug
 
@@ -35,6 +35,7 @@ _COMMANDS = (
     verify.verify,
     doctor.doctor,
     audit.audit,
+    attack.attack,
     bench.bench,
     tune.tune,
     ledger.ledger,

@@ -1,0 +1,1 @@
+"""What real attackers reach: links, membership and attributes, from what a release lets them see."""

@@ -1,0 +1,136 @@
+"""``discreet attack``: what real attacks reach, beside what the guarantee allows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.output import print_json, print_rows, progress_bars
+
+if TYPE_CHECKING:
+    from discreet.attacks.report import AttackReport, Effort
+    from discreet.attacks.victim import Victim
+    from discreet.graph.graph import Graph
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class AttackOptions:
+    """Which attacks, and how hard to try."""
+
+    kind: Annotated[str, typer.Option(help="link-stealing, linkteller, membership, attribute or all.")] = ALL
+    pairs: Annotated[int, typer.Option(min=10, help="Pairs of nodes, or nodes, to guess about.")] = 2000
+    nodes: Annotated[int, typer.Option(min=2, help="Nodes whose features LinkTeller changes.")] = 300
+    shadows: Annotated[int, typer.Option(min=4, help="Shadow models for membership.")] = 16
+    fits: Annotated[
+        int, typer.Option(min=0, help="Fits with and without one unit, for the game with a ceiling; 0 for none.")
+    ] = 100
+    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 works in this one.")] = 0
+    compare: Annotated[bool, typer.Option(help="Attack a network without privacy, and one on features, too.")] = True
+    uncovered: Annotated[
+        bool, typer.Option("--uncovered", help="Attack predictions that leave the guarantee, too.")
+    ] = False
+
+    def kinds(self) -> list[str]:
+        """Names of attacks."""
+        from discreet.attacks.report import KINDS
+
+        return list(KINDS) if self.kind == ALL else [self.kind]
+
+    def effort(self, seed: int) -> Effort:
+        """Numbers."""
+        from discreet.attacks.report import Effort
+
+        return Effort(self.pairs, self.nodes, self.shadows, self.fits, self.workers, seed)
+
+
+def attack(
+    data: DataOptions,
+    method: MethodOptions,
+    options: AttackOptions,
+    release: Annotated[
+        Path | None, typer.Argument(help="Attack this release on --data instead of a fresh fit of --method.")
+    ] = None,
+    shadow: Annotated[str | None, typer.Option(help="Another dataset that the attacker has, with its links.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the result to this new JSON file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Attack a model: steal links, find members, guess attributes, from what the guarantee lets an attacker see.
+
+    Exit code 1 where an attack goes above the ceiling of the guarantee.
+    """
+    from discreet.attacks.report import run_attacks
+    from discreet.files import check_free, to_json, write_whole
+
+    if out is not None:
+        check_free(out)
+    victim = _victim(data, method, release, options.uncovered)
+    with progress_bars() as progress:
+        found = run_attacks(
+            victim,
+            options.kinds(),
+            options.effort(data.seed),
+            compare=options.compare,
+            shadow=None if shadow is None else _shadow(shadow, data),
+            progress=progress,
+        )
+    if out is not None:
+        write_whole(out, json.dumps(to_json(found.to_json()), indent=2, ensure_ascii=False) + "\n")
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _print(found)
+    if found.refuted:
+        raise typer.Exit(1)
+
+
+def _victim(data: DataOptions, method: MethodOptions, release: Path | None, uncovered: bool) -> Victim:
+    from discreet.attacks.victim import Victim
+
+    if release is None:
+        graph, estimator, _ = prepare(data, method)
+        return Victim(estimator.fit(graph), graph, uncovered=uncovered)
+    from discreet.release.load import load_release
+
+    loaded = load_release(release)
+    return Victim(loaded, data.load(loaded._checked_privacy().level), uncovered=uncovered)
+
+
+def _shadow(name: str, data: DataOptions) -> Graph:
+    from discreet.graph.datasets import resolve
+    from discreet.graph.splits import split
+
+    return split(resolve(name, data.data_root, data.directed), data.split, data.seed)
+
+
+def _print(found: AttackReport) -> None:
+    subject = found.subject
+    budget = f"epsilon {subject['epsilon']:g}"
+    print(f"attacks on {subject['method']} at level {subject['level']}, {budget}, {subject['data']}\n")
+    print_rows([_line(attack) for attack in found.attacks], as_json=False)
+    print()
+    for note in found.notes:
+        print(f"note  {note}")
+    print("THE GUARANTEE IS REFUTED" if found.refuted else "no attack went above the ceiling of the guarantee")
+
+
+def _line(attack: dict[str, Any]) -> dict[str, Any]:
+    named = {"kind": attack["kind"], "against": attack["against"], "knows": attack["knows"] or "–"}
+    if attack["auc"] is None:
+        return {**named, "auc": "–", "interval": "–", "tpr at 1 %": "–", "ceiling": "–", "pairs": 0}
+    low, high = attack["auc_interval"]
+    ceiling = attack["ceiling"]
+    return {
+        **named,
+        "auc": f"{attack['auc']:.3f}",
+        "interval": f"{low:.3f}–{high:.3f}",
+        "tpr at 1 %": f"{attack['tpr_at_fpr']['0.01']:.3f}",
+        "ceiling": "–" if ceiling is None else f"auc {ceiling['auc']:.3f}, tpr {ceiling['0.01']:.3f}",
+        "pairs": attack["pairs"],
+    }

@@ -1,0 +1,53 @@
+"""The most that any attack can reach against an event: its trade-off curve, an upper bound on every ROC curve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from dp_accounting.dp_event import DpEvent
+
+from discreet.arrays import FloatArray
+from discreet.privacy.accountants import epsilon_of
+
+DELTAS = tuple(float(delta) for delta in [*np.geomspace(1e-9, 0.05, 14), *np.linspace(0.1, 0.95, 18)])
+"""Where the curve is computed: each δ gives one valid bound, and the least of them is used."""
+_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Pairs (ε, δ) that all hold for one event.
+
+    Guarantee. Let an attack tell two neighbours apart, with true-positive rate t at false-positive rate f. Each pair
+    gives t ≤ e^ε·f + δ, and with the roles of the neighbours exchanged 1 − f ≤ e^ε·(1 − t) + δ, so
+    t ≤ 1 − e^(−ε)·(1 − δ − f). Both hold for every pair, whatever the attack computes (Wasserman and Zhou 2010; Dong,
+    Roth and Su 2022). More pairs bring the curve closer to the exact one, always from above.
+    """
+
+    pairs: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, event: DpEvent) -> TradeOff:
+        """The curve of an event, from the accountants' ε at :data:`DELTAS`."""
+        return cls(tuple((epsilon_of(event, delta), delta) for delta in DELTAS))
+
+    def true_positive_rate(self, false_positive_rate: float) -> float:
+        """The most that the true-positive rate of any attack can be at this false-positive rate."""
+        return float(self._curve(np.array([false_positive_rate]))[0])
+
+    def area(self) -> float:
+        """The most that the area under the ROC curve of any attack can be, rounded up (the curve never falls)."""
+        return float(self._curve(np.arange(1, _STEPS + 1) / _STEPS).mean())
+
+    def _curve(self, rates: FloatArray) -> FloatArray:
+        best = np.ones_like(rates)
+        for epsilon, delta in self.pairs:
+            if math.isinf(epsilon):
+                continue
+            with np.errstate(over="ignore"):
+                first = np.exp(epsilon) * rates + delta
+            second = 1 - math.exp(-epsilon) * np.maximum(1 - delta - rates, 0)
+            best = np.minimum(best, np.minimum(first, second))
+        return best
