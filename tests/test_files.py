@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import OutputExistsError
-from discreet.files import check_free, from_json, to_json, write_folder, write_whole
+from discreet.errors import OutputExistsError, OutputUnusableError
+from discreet.files import check_free, check_output, from_json, to_json, write_folder, write_whole
 
 FILES = {"a.txt": b"one", "b.bin": b"\x00\xff"}
 Write = Callable[[Path], None]
@@ -139,3 +139,16 @@ def test_infinity_in_json() -> None:
     assert from_json(json.loads(written)) == value
     assert to_json((1.0, math.inf)) == [1.0, "infinite"]
     assert from_json(to_json(math.inf)) == math.inf
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for bad in ("file/below", "n" * 300, f"new/{'n' * 300}", f"{'n' * 300}/new", "a\0b"):
+        with pytest.raises(OutputUnusableError, match="nothing can be written"):
+            check_output(tmp_path / bad)
+    with pytest.raises(OutputUnusableError, match="nothing can be written"):
+        check_output(Path("/proc/nowhere/release"))
+    with pytest.raises(OutputExistsError):
+        check_output(tmp_path / "file")
+    check_output(tmp_path / "new" / "deep" / "release")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

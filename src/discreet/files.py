@@ -12,10 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DataNotFoundError, InvalidInputError, OutputExistsError, ParameterError
+from discreet.errors import DataNotFoundError, InvalidInputError, OutputExistsError, OutputUnusableError, ParameterError
 from discreet.limits import TEXT_BYTES
 
 INFINITE = "infinite"
+PARTIAL = ".partial"
 
 # -------------------------------------------------------------------- whole or not at all
 
@@ -26,6 +27,29 @@ def check_free(path: Path) -> None:
         raise OutputExistsError(f"{path} exists already: choose another output, or remove it")
 
 
+def check_output(path: Path) -> None:
+    """Refuse an output path at which nothing could be written, before the work whose result would be lost.
+
+    A folder with a name that cannot be guessed is made in the nearest folder that exists, and removed: permissions,
+    read-only file systems and links are as they are, not as they look.
+    """
+    try:
+        check_free(path)
+        nearest = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+        for missing in path.absolute().relative_to(nearest).parts:
+            with suppress(FileNotFoundError):
+                os.lstat(nearest / missing)  # a name that is too long
+        probe = nearest / _temporary_name(path)
+        probe.mkdir()
+        probe.rmdir()
+    except OSError as error:
+        raise OutputUnusableError(f"nothing can be written at {path}: {error.strerror}") from None
+    except ValueError as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise OutputUnusableError(f"nothing can be written at {path}: no file can have this name") from None
+
+
 def write_whole(path: Path, content: bytes | str) -> None:
     """Write a file, in the place of one that may be there; text is UTF-8, its line ends as given.
 
@@ -33,7 +57,7 @@ def write_whole(path: Path, content: bytes | str) -> None:
     before and nothing beside it. The mode follows the umask. Where nothing may be overwritten, call
     :func:`check_free` first.
     """
-    with _beside(path) as temporary:
+    with whole(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
@@ -44,26 +68,31 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     follow the umask.
     """
     check_free(folder)
-    with _beside(folder) as temporary:
+    with whole(folder) as temporary:
         temporary.mkdir()
         for name, content in files.items():
             (temporary / name).write_bytes(content)
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` that cannot be guessed; what the caller puts there takes the place of ``path`` at the end.
 
     It is on the same file system, where a move is one step; a name that cannot be guessed is nobody else's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:40]}-{secrets.token_hex(16)}")  # names have an end: 255 bytes
+    temporary = path.with_name(_temporary_name(path))
     try:
         yield temporary
         os.replace(temporary, path)
     except BaseException:  # a full disk or Ctrl-C must leave nothing behind
         _remove(temporary)
         raise
+
+
+def _temporary_name(path: Path) -> str:
+    """``.NAME-RANDOM.partial``: what a killed run leaves can be found by it."""
+    return f".{path.name[:40]}-{secrets.token_hex(16)}{PARTIAL}"  # names have an end: 255 bytes
 
 
 def _remove(path: Path) -> None:

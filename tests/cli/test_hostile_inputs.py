@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import pytest
 from discreet.cli import data as data_command
 from discreet.cli import main
 from discreet.graph import csbm
+from discreet.graph.graph import NamedSplit
 from discreet.graph.io import save_npz
+from discreet.methods.base import NodeClassifier
+from discreet.release import evaluate
 from tests.cli.helpers import QUICK, refused, run
 
 DIGITS = "9" * 5000
@@ -158,6 +162,50 @@ def test_arrays_that_nobody_needs_are_not_read(
     with zipfile.ZipFile("graph.npz", "a") as archive:
         archive.writestr("extra.npy", b"not an array, and never looked at")
     assert run(capsys, "plan", "--data", "graph.npz", *QUICK)[0] == 0
+
+
+# -------------------------------------------------------------------- a fit that would be lost
+
+
+def _no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeClassifier, "fit", lambda *_, **__: pytest.fail("a private query would have been asked"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["train"], ["tune", "--search", "hidden=4,6"], ["audit", "--pairs", "1", "--fits", "0", "--samples", "0"]],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize("out", ["file/release", "n" * 300, "a\0b", "taken"])
+def test_outputs_are_checked_before_the_fit(
+    command: list[str], out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("file").write_text("x")
+    Path("taken").mkdir()
+    _no_fit(monkeypatch)
+    refused(capsys, *command, "--out", out)
+
+
+@pytest.mark.parametrize("search", [[], ["--not-accounted"], ["--metric", "roc-auc", "--method", "mlp"]])
+def test_metrics_are_checked_before_the_fit(
+    search: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = np.repeat(np.array([[1, 2, 3]], dtype=np.int8), 4, axis=1)
+    labels = np.where(parts[0] == 2, -1 if "roc-auc" not in search else 0, SMALL.labels)
+    save_npz(replace(SMALL, labels=labels, named_splits=(NamedSplit("own:0", parts[0]),)), "graph.npz")
+    _no_fit(monkeypatch)
+    options = ["--data", "graph.npz", "--split", "own:0", "--search", "hidden=4,6"]
+    assert "validation node" in refused(capsys, "tune", *options, *search)
+
+
+@pytest.mark.parametrize("command", [["train"], ["tune", "--search", "hidden=4,6"]], ids=lambda command: command[0])
+def test_a_release_is_saved_before_anything_is_measured(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "evaluate", lambda *_: _raises(RuntimeError("no figures")))
+    quick = ["--trials", "1.1", "--set", "epochs=1"] if command[0] == "tune" else QUICK
+    assert run(capsys, *command, *quick, "--out", "release")[0] == 70
+    assert run(capsys, "verify", "release")[0] == 0
 
 
 # -------------------------------------------------------------------- the boundary itself

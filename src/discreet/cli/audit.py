@@ -109,14 +109,14 @@ def audit(
 
 def _targets(release: Path | None, out: Path | None, attach: bool) -> list[Path]:
     """Where the report goes; nothing may be there."""
-    from discreet.files import check_free
+    from discreet.files import check_output
     from discreet.privacy.certificate import AUDIT
 
     if attach and release is None:
         raise ParameterError("--attach needs a release to attach the report to")
     targets = [path for path in (out, release / AUDIT if release and attach else None) if path is not None]
     for path in targets:
-        check_free(path)
+        check_output(path)
     return targets
 
 

@@ -29,11 +29,11 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict the class of every node, within what the release's guarantee covers, or not at all."""
-    from discreet.files import check_free
+    from discreet.files import check_output
     from discreet.release.load import load_release
     from discreet.release.predictions import write_predictions
 
-    check_free(out)
+    check_output(out)
     estimator = load_release(release, compute.prepare())
     graph = data.read()
     probabilities = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)

@@ -30,11 +30,11 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a model within a budget and, with --out, release it with a certificate."""
-    from discreet.files import check_free
+    from discreet.files import check_output
     from discreet.release.evaluate import FIGURES, report_of_fit
 
     if out is not None:
-        check_free(out)
+        check_output(out)
     statement = issued.statement()
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)

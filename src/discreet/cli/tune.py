@@ -83,11 +83,11 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search a method's parameters by a metric on validation nodes, with the cost of the search charged to epsilon."""
-    from discreet.files import check_free
+    from discreet.files import check_output
     from discreet.tuning.tuner import tune as run
 
     if out is not None:
-        check_free(out)
+        check_output(out)
     statement = issued.statement()
     ledger.check()
     tried = search.drawn(method.seed)

@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
+from discreet.files import whole
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.npz import PlainArrays
 from discreet.graph.tables import from_pandas, id_keys, pick_edge_columns, pick_node_columns
@@ -195,16 +195,10 @@ def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path
     if not path.parent.is_dir():
         raise DataNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
     arrays = _to_arrays(graph)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with whole(path) as temporary, temporary.open("xb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
     return path
 
 

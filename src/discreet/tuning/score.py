@@ -26,6 +26,7 @@ from discreet.queries.validation_hits import ValidationHits, even_odds_noise
 
 STAGE = "validation score"
 ACCURACY = "accuracy"
+OF_TWO_CLASSES = ("roc-auc", "pr-auc")
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,19 @@ def score_for(level: Level, covers: str, graph: Graph, noise: float | None = Non
         raise UnsupportedError(
             f"a search by {metric} cannot be charged at level {level.kind} (covered: {covers}): search by accuracy"
         )
+    if not charged:
+        _check_measurable(graph, metric)
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
         raise ParameterError(f"the noise on the score must be a number above 0, not {noise}")
     return Score(query, even_odds_noise(nodes) if noise is None else noise, nodes, metric)
+
+
+def _check_measurable(graph: Graph, metric: str) -> None:
+    """Refuse a free score that could not be computed after the first fit; where a score is charged, labels are private
+    and nothing here may depend on them.
+    """
+    known = graph.labels[graph.mask("val") & (graph.labels >= 0)]
+    if len(known) == 0:
+        raise ParameterError("no validation node has a label, so a search has nothing to compare by")
+    if metric in OF_TWO_CLASSES and (known == known[0]).all():
+        raise ParameterError(f"{metric} is not defined on validation nodes of one class")
