@@ -18,6 +18,7 @@ ORDER = (
     "limits",
     "arrays",
     "files",
+    "workers",
     "graph",
     "privacy",
     "ops",

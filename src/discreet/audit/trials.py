@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from discreet.methods.base import NodeClassifier
 from discreet.privacy.events.table import split_sampling
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.gradients import GradientSteps
+from discreet.workers import map_in_workers
 
 Index = tuple[str, int]
 CHUNK = 250
@@ -290,26 +290,20 @@ def run_trials(
     sizes = [min(CHUNK, runs - start) for start in range(0, runs, CHUNK)]
     tasks = [make(side, size) for size in sizes for side in (0, 1)]
     parts: list[Trials] = []
-    for number, part in enumerate(_results(tasks, workers)):
-        parts.append(part)
-        if progress is not None:
-            progress(title, sum(sizes[: (number + 1) // 2]), runs)
+    with closing(_results(tasks, workers)) as results:  # its processes end with it
+        for number, part in enumerate(results):
+            parts.append(part)
+            if progress is not None:
+                progress(title, sum(sizes[: (number + 1) // 2]), runs)
     return merged(parts[0::2]), merged(parts[1::2])
 
 
-def _results(tasks: Sequence[Task], workers: int) -> Iterator[Trials]:
+def _results(tasks: Sequence[Task], workers: int) -> Generator[Trials, None, None]:
     if workers == 0:
         yield from (task.run() for task in tasks)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-        yield from pool.map(_run, tasks)
+    yield from map_in_workers(_run, tasks, workers)
 
 
 def _run(task: Task) -> Trials:
     return task.run()
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)

@@ -1,41 +1,27 @@
-"""Worker processes, one a core and one thread each, that outlive nothing and whose death is only a row.
-
-Not ``concurrent.futures``: there a worker that the kernel kills for its memory breaks the whole pool.
-"""
+"""Trials in worker processes, one per core: a process that the kernel kills for its memory is only a row."""
 
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from discreet.bench.trials import Trial
+from discreet.workers import Worker
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 READY = "ready"
 Row = dict[str, Any]
 
 
-class Worker:
+class TrialWorker(Worker):
     """A process that runs one trial at a time."""
 
     def __init__(self, root: Path | None) -> None:
-        """Start the process; spawned, because a fork of a process with threads may hang."""
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, root), daemon=True)
-        with _one_thread():
-            self.process.start()
-        theirs.close()
+        """Start the process."""
+        super().__init__(_serve, root)
         self.trial: Trial | None = None
         self.ready = False
         self.since = math.inf
@@ -56,19 +42,13 @@ class Worker:
             self.ready, self.since = True, time.monotonic()
         return message
 
-    def stop(self) -> None:
-        """End the process now; trials have nothing to clean up."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
 
 def run_all(
     trials: Iterable[Trial], jobs: int, root: Path | None, done: Callable[[Row], None], timeout: float | None = None
 ) -> None:
     """Run the trials on ``jobs`` workers and hand each row to ``done``, in this process, as it comes."""
     queue = iter(trials)
-    workers: list[Worker] = []
+    workers: list[TrialWorker] = []
     try:
         for _ in range(jobs):
             trial = next(queue, None)
@@ -93,13 +73,13 @@ def run_all(
             worker.stop()
 
 
-def _started(root: Path | None, trial: Trial) -> Worker:
-    worker = Worker(root)
+def _started(root: Path | None, trial: Trial) -> TrialWorker:
+    worker = TrialWorker(root)
     worker.give(trial)
     return worker
 
 
-def _ready(workers: list[Worker], timeout: float | None) -> list[Worker]:
+def _ready(workers: list[TrialWorker], timeout: float | None) -> list[TrialWorker]:
     """Those that answered, died or ran out of time."""
     while True:
         now = time.monotonic()
@@ -113,7 +93,7 @@ def _ready(workers: list[Worker], timeout: float | None) -> list[Worker]:
             return [worker for worker in workers if worker.pipe in pipes]
 
 
-def _died(worker: Worker, timeout: float | None) -> Row:
+def _died(worker: TrialWorker, timeout: float | None) -> Row:
     from discreet.bench.execute import head
 
     assert worker.trial is not None
@@ -121,13 +101,7 @@ def _died(worker: Worker, timeout: float | None) -> Row:
     if timeout is not None and elapsed > timeout:
         reason = f"stopped after {timeout:g} s"
     else:
-        worker.process.join(5)
-        code = worker.process.exitcode
-        killed = code is not None and code < 0
-        how = (
-            f"killed by signal {-code}, perhaps for its memory" if killed and code is not None else f"exit code {code}"
-        )
-        reason = f"the process of the trial ended ({how})"
+        reason = f"the process of the trial ended ({worker.how_it_ended()})"
     return {**head(worker.trial), "status": "failed", "reason": reason, "wall_seconds": elapsed}
 
 
@@ -136,8 +110,6 @@ def _died(worker: Worker, timeout: float | None) -> Row:
 
 def _serve(pipe: Connection, root: Path | None) -> None:
     """Run what comes through the pipe, until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch
 
     import discreet.methods.base  # noqa: F401  with all that it imports, so that no trial is charged for it
@@ -155,26 +127,3 @@ def _serve(pipe: Connection, root: Path | None) -> None:
             pipe.send(row)
         except OSError:
             return
-
-
-def _end_with_parent() -> None:
-    """A parent that was killed leaves nobody to report to: stop at once instead of finishing the trial."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The environment that numerical libraries read when they are first imported."""
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -66,10 +66,10 @@ def attack(
     Exit code 1 where an attack goes above the ceiling of the guarantee.
     """
     from discreet.attacks.report import run_attacks
-    from discreet.files import check_free, to_json, write_whole
+    from discreet.files import check_output, to_json, write_whole
 
     if out is not None:
-        check_free(out)
+        check_output(out)
     victim = _victim(data, method, release, options.uncovered)
     with progress_bars() as progress:
         found = run_attacks(
