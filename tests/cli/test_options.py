@@ -29,6 +29,8 @@ SHARED = {
     "doctor": {"--data-root"},
     "methods": set(),
     "verify": set(),
+    "attack": GRAPH | SPLIT | METHOD | COMPUTE,
+    "ledger": set(),
 }
 METHODS = {"none": "mlp", "edge": "mlp", "neighbor": "dp-mlp", "node": "dp-mlp", "local": "lpgnn"}
 LEVELS = [
