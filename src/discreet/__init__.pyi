@@ -28,6 +28,8 @@ from discreet.methods.hop_bayes.estimator import HopBayes as HopBayes
 from discreet.methods.lpgnn.estimator import LPGNN as LPGNN
 from discreet.methods.lpgnn.simgat import SimGAT as SimGAT
 from discreet.methods.parameters import Compute as Compute
+from discreet.methods.progressive.lpgnet import LPGNet as LPGNet
+from discreet.methods.progressive.progap import ProGAP as ProGAP
 from discreet.methods.recommend import recommend as recommend
 from discreet.methods.registry import find_method as find_method
 from discreet.methods.registry import list_methods as list_methods

@@ -32,7 +32,7 @@ SPECS = {
     "local": ("local", "local:features", "local:labels"),
 }
 # Fields that decide how long a fit takes, where a method has them.
-QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "batch_size": 3}
+QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "head_steps": 2, "batch_size": 3}
 # What some methods demand and none may guess; small graphs have standard normal features.
 DEMANDED = {"feature_range": (-2.0, 2.0), "outside": "clip"}
 

@@ -15,6 +15,7 @@ from discreet.privacy.query import Bound, Query
 from discreet.queries import (
     adjacency_row_steps,
     adjacency_rows,
+    class_degrees,
     edge_cells,
     ego_net_outputs,
     ego_nets,
@@ -157,6 +158,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @wrong("half of a cell", "cells, lap-graph at edge:directed")
 def _(patch: pytest.MonkeyPatch) -> None:
     _scale_bound(patch, edge_cells.EdgeCells, 0.5)
+
+
+@wrong("counts of one end alone", "class degrees, laplace at edge")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _scale_bound(patch, class_degrees.ClassDegrees, 0.5)
 
 
 # -------------------------------------------------------------------- steps

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from discreet.errors import UnsupportedError
-from discreet.methods import baselines, dp_gnn, dpar, dpdgc, dpgcn, gap, gcon, hop_bayes, lpgnn
+from discreet.methods import baselines, dp_gnn, dpar, dpdgc, dpgcn, gap, gcon, hop_bayes, lpgnn, progressive
 from discreet.methods.declaration import Declaration
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ OWN: tuple[Declaration, ...] = (
     gap.GAP,
     dpdgc.DPDGC,
     dpgcn.DPGCN,
+    progressive.LPGNET,
+    progressive.PROGAP,
     baselines.DP_MLP,
     dp_gnn.DP_GNN,
     dpar.DPAR,

@@ -16,6 +16,7 @@ from discreet.graph.graph import Graph
 from discreet.methods.dpdgc import embedding
 from discreet.methods.hop_bayes import evidence as evidence_of_nodes
 from discreet.methods.hop_bayes import hubs
+from discreet.methods.progressive import lpgnet, progap
 from discreet.ops import degrees
 from discreet.ops.cells import Cells
 from discreet.ops.clipping import ClipRule
@@ -32,6 +33,9 @@ DP_GNN = Subject("dp-gnn", "node:owned,max_degree=3")
 HOP_BAYES = Subject("hop-bayes", "edge")
 HUBS = Subject("hop-bayes", "edge", 1.0, (("hubs", True),))
 GCON = Subject("gcon", "edge")
+LPGNET = Subject("lpgnet", "edge")
+PROGAP = Subject("progap", "edge")
+PROGAP_NODE = Subject("progap", "node:owned,max_degree=3")
 DPGCN = Subject("dpgcn", "edge", parameters=(("mechanism", "edge-rand"),))
 RANGE = (("feature_range", (-2.0, 2.0)), ("outside", "clip"))
 LPGNN = Subject("lpgnn", "local", 4.0, RANGE)
@@ -153,6 +157,29 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     """Two cells for an undirected edge, each with noise of its own, which average to less."""
     patch.setattr(edge_cells.EdgeCells, "cells", property(lambda self: Cells(self.num_nodes, True)))
+
+
+@fault("progressive sums without the root of two", "replay", PROGAP, "declared sensitivity", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sums, "edge_sensitivity", lambda aggregation, level: Bound(1.0, "l2", "as published"))
+
+
+@fault("later stages charged as if their rows were released", "replay", PROGAP_NODE, "left its plan")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def released(self: Any, facts: Any, level: Any, stage: int, failure: float | None = None) -> sums.NeighbourSums:
+        return sums.NeighbourSums(level, facts.num_nodes, facts.num_classes, "sum", stage, failure)
+
+    patch.setattr(progap.ProGAP, "_query", released)
+
+
+@fault("counts asked for anew at every pass", "replay", LPGNET, "left its plan", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = lpgnet.LPGNet._ask
+
+    def at_every_pass(self: Any, *given: Any) -> np.ndarray:
+        return (real(self, *given) + real(self, *given)) / 2
+
+    patch.setattr(lpgnet.LPGNet, "_ask", at_every_pass)
 
 
 # -------------------------------------------------------------------- gradients

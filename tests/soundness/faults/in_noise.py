@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mechanisms import curator, dpsgd, gaussian, noise, noisy_graph
+from discreet.mechanisms import curator, dpsgd, gaussian, laplace, noise, noisy_graph
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.mechanisms.local import stages as local_stages
@@ -19,7 +19,7 @@ from discreet.privacy import accountants, calibration, events
 from discreet.privacy.plan import Stage
 from discreet.queries.reports import FeatureReports
 from tests.soundness.faults.checks import SampledNodes, Subject
-from tests.soundness.faults.in_methods import DP_MLP, DPGCN, GAP_EDGE, GCON, LPGNN, RANGE
+from tests.soundness.faults.in_methods import DP_MLP, DPGCN, GAP_EDGE, GCON, LPGNET, LPGNN, RANGE
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
@@ -89,6 +89,16 @@ def _(patch: pytest.MonkeyPatch) -> None:
     """As if a cell were replaced by a fair coin with probability 1/(1 + e^ε): half of the flips."""
     real = noisy_graph.flip_scale
     patch.setattr(noisy_graph, "flip_scale", lambda epsilon: 2 * real(epsilon))
+
+
+@fault("noise on counts repeated, and so averaged away", "curator", LPGNET, "scale of noise", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """As a network that adds fresh noise to the same counts at every forward pass learns them."""
+
+    def averaged(value: np.ndarray, stage: Stage, stream: BitStream) -> np.ndarray:
+        return np.mean([laplace.release(value, stage, stream) for _ in range(10)], axis=0)
+
+    patch.setitem(curator.MECHANISMS, "laplace", averaged)
 
 
 @fault("a tilt at twice its rate", "curator", GCON, "law of noise")

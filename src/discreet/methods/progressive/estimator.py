@@ -1,0 +1,200 @@
+"""What LPGNet and ProGAP share: stages, each a network that reads what the neighbours said at the stage before.
+
+Stage 0 is a network on features. After it, and after every stage but the last, each node tells its neighbours
+what the stage made of it; what arrives passes through the curator and is cached. The next stage's network reads a
+node's own class probabilities beside all that has arrived so far. Prediction reads features and caches, no edge.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from discreet.arrays import Array, Arrays, SingleArray
+from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import GraphKeys, PublicPart
+from discreet.mechanisms.curator import Curator
+from discreet.methods.trained import TrainedClassifier
+from discreet.ops.rows import damp_rows
+from discreet.ops.sparse import feature_tensor, hop_matrix
+from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.plan import Stage
+from discreet.privacy.query import Query
+from discreet.training.descent import Progress, train_beside, train_on_features
+from discreet.training.networks import MLP, Head, OwnView, module_state, restore_module, widths_of
+
+
+@dataclass(eq=False, repr=False)
+class ProgressiveClassifier(TrainedClassifier):
+    """A classifier in stages; a subclass says what nodes tell (:meth:`_told`) and how it is asked for (:meth:`_query`).
+
+    Parameters
+    ----------
+    stages
+        How often nodes tell their neighbours something: the number of stages after the first network.
+    head_dropout
+        Dropout in the networks after the first, whose inputs are few and noisy; ``dropout`` is the first one's.
+    own_dropout
+        How often these networks are trained without a node's own class probabilities, which look better on training
+        nodes than on any other.
+    """
+
+    _: KW_ONLY
+    stages: Annotated[int, Field(ge=1, le=16)] = 2
+    head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+
+    # ---------------------------------------------------------------- what a subclass writes
+
+    @abstractmethod
+    def _query(self, facts: PublicFacts, level: Level, stage: int) -> Query:
+        """What is asked of the neighbours at this stage."""
+
+    @abstractmethod
+    def _told(self, part: PublicPart, logits: Tensor) -> Tensor:
+        """What every node tells its neighbours, one row per node, one column per class."""
+
+    @abstractmethod
+    def _inputs(self, told: Tensor) -> dict[str, Any]:
+        """The same as the query takes it."""
+
+    # ---------------------------------------------------------------- plan
+
+    def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        return [
+            Stage.of(stage_name(number, stage), self._query(facts, level, stage), graph=number)
+            for stage in range(1, self.stages + 1)
+            for number, facts in enumerate(public)
+        ]
+
+    # ---------------------------------------------------------------- fit
+
+    def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        self._make_networks(self._generator)
+        self._watched = self._modules()
+        self.keys_ = GraphKeys.of(parts)
+        self.caches_: list[list[Tensor]] = [[] for _ in parts]
+        self._train_encoder(parts[0], curator, progress)
+        for stage in range(1, self.stages + 1):
+            for number, part in enumerate(parts):
+                name = stage_name(number, stage)
+                arrived = torch.from_numpy(self._ask(part, number, stage, curator)).float().to(self._device)
+                self.caches_[number].append(self._scaled(arrived, curator.plan.stage(name).noise_std))
+            self._train_head(stage, parts[0], curator, progress)
+
+    def _make_networks(self, generator: torch.Generator) -> None:
+        self.encoder_, self.heads_ = self._networks(self.public_, generator)
+
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, list[Head]]:
+        classes = facts.num_classes
+        encoder = MLP(
+            widths_of(facts.num_features, self.hidden, self.layers, classes), self.activation, self.dropout, generator
+        )
+        heads = [
+            Head(
+                widths_of((1 + stage) * classes, self.hidden, self.layers, classes),
+                self.activation,
+                self.head_dropout,
+                generator,
+            )
+            for stage in range(1, self.stages + 1)
+        ]
+        return encoder, heads
+
+    def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        train_on_features(self.encoder_, part, self._options(), self._generator, title="stage 0", progress=progress)
+
+    def _train_head(self, stage: int, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+        train_beside(
+            self.heads_[stage - 1],
+            self.encoder_,
+            self._own_view(),
+            torch.cat(self.caches_[0], dim=1),
+            part,
+            self._options(),
+            self._generator,
+            own_dropout=self.own_dropout,
+            title=f"stage {stage}",
+            progress=progress,
+        )
+
+    def _own_view(self) -> OwnView:
+        return OwnView(self.encoder_, nn.Identity(), logarithms=False)
+
+    def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
+        told = self._told(part, self._logits(part, self.caches_[number]))
+        found: Array = curator.ask(stage_name(number, stage), **self._inputs(told))
+        return found
+
+    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
+        """What networks read of what arrived: large values are damped, and noise has one scale whatever ε is."""
+        return damp_rows(noisy / (1 + noise_std))
+
+    @torch.no_grad()
+    def _logits(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:
+        """What the stage that follows after so many arrivals makes of every node."""
+        features = feature_tensor(part.features, self._device)
+        if not arrived:
+            return self.encoder_(features)
+        own = self._own_view()(features)
+        return self.heads_[len(arrived) - 1](torch.cat([own, *arrived], dim=1))
+
+    # ---------------------------------------------------------------- predict
+
+    def _uncovered(self, part: PublicPart) -> str | None:
+        if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
+            return None
+        return (
+            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
+            "extra_graphs, so that the plan charges what its nodes tell"
+        )
+
+    def _probabilities(self, part: PublicPart) -> SingleArray:
+        number = self.keys_.find(part)
+        arrived = self._plain_arrivals(part) if number is None else self.caches_[number]
+        return torch.softmax(self._logits(part, arrived), dim=1).cpu().numpy()
+
+    def _plain_arrivals(self, part: PublicPart) -> list[Tensor]:
+        """What arrives without noise, for graphs that nothing protects."""
+        matrix = hop_matrix(part, "sum", device=str(self._device))
+        arrived: list[Tensor] = []
+        for _ in range(self.stages):
+            arrived.append(self._scaled(matrix @ self._told(part, self._logits(part, arrived)), 0.0))
+        return arrived
+
+    # ---------------------------------------------------------------- release
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, **{f"head {i}": head for i, head in enumerate(self.heads_, start=1)}}
+
+    def _state(self) -> Arrays:
+        caches = {
+            f"cache.{number}.{stage}": rows.cpu().numpy()
+            for number, arrived in enumerate(self.caches_)
+            for stage, rows in enumerate(arrived, start=1)
+        }
+        weights = {k: v for name, module in self._modules().items() for k, v in module_state(name, module).items()}
+        return {**weights, **caches, **self.keys_.state()}
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self._make_networks(self._generator)
+        for name, module in self._modules().items():
+            restore_module(name, module, state)
+        graphs = 1 + len(self.extra_public_)
+        self.keys_ = GraphKeys.restore(state, graphs)
+        self.caches_ = [
+            [torch.tensor(np.asarray(state[f"cache.{number}.{stage}"])) for stage in range(1, self.stages + 1)]
+            for number in range(graphs)
+        ]
+
+
+def stage_name(number: int, stage: int) -> str:
+    """``stage 1`` on the graph itself, ``extra graph 1 stage 1`` on a further one."""
+    return f"stage {stage}" if number == 0 else f"extra graph {number} stage {stage}"
