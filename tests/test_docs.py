@@ -23,7 +23,7 @@ FILE = re.compile(r"(?<![\w<>/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|pyi|md|toml|txt|ym
 FOLDER = re.compile(r"`([\w.-]+(?:/[\w.-]+)*)/`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 # Files that a user has or a release holds, not the repository.
-NOT_OURS = {"card.md", "degree_rule.py", "space.toml"}
+NOT_OURS = {"card.md", "schema.toml", "degree_rule.py", "space.toml"}
 
 
 def named(text: str) -> set[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import QUICK, refused, run
 
 
 def test_one_row_per_node_with_the_users_own_names(
@@ -16,10 +19,103 @@ def test_one_row_per_node_with_the_users_own_names(
     code, _, _ = run(capsys, "predict", str(release), *data, "--out", "predictions.csv")
     lines = Path("predictions.csv").read_text().splitlines()
     assert code == 0
-    assert lines[0] == "node,class,probability"
-    assert lines[1].startswith("person-0,")
-    assert lines[1].split(",")[1] in ("cat", "dog")
+    assert lines[0] == "id,prediction,probability_cat,probability_dog"
+    first = lines[1].split(",")
+    assert first[0] == "person-0"
+    assert first[1] == ("cat", "dog")[float(first[3]) > float(first[2])]
+    assert float(first[2]) + float(first[3]) == pytest.approx(1, abs=1e-4)
     assert len(lines) == 41
+
+
+def predictions(capsys: pytest.CaptureFixture[str], tables: Path, *more: str) -> str:
+    """What `predict` writes for these tables by the release beside them."""
+    Path("p.csv").unlink(missing_ok=True)
+    assert run(capsys, "predict", "release", "--data", str(tables), "--out", "p.csv", *more)[0] == 0
+    return Path("p.csv").read_text()
+
+
+def rewrite(tables: Path, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+    """Change the node table."""
+    change(pd.read_csv(tables / "nodes.csv")).to_csv(tables / "nodes.csv", index=False)
+
+
+@pytest.mark.usefixtures("release")
+class TestNextMonth:
+    def test_labels_are_not_needed(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        before = predictions(capsys, tables)
+        rewrite(tables, lambda table: table.drop(columns="label"))
+        assert predictions(capsys, tables) == before
+
+    def test_class_names_are_those_of_the_release(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        before = predictions(capsys, tables)
+        rewrite(tables, lambda table: table.assign(label=table["label"].map({"cat": "z-cat", "dog": "a-dog"})))
+        assert predictions(capsys, tables) == before
+
+    def test_the_order_of_columns_does_not_matter(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        before = predictions(capsys, tables)
+        rewrite(tables, lambda table: table[["weight", "label", "height", "id"]])
+        assert predictions(capsys, tables) == before
+
+    def test_the_ranges_are_those_of_training(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        written = []
+        for wild in (1000.0, 5000.0):  # beyond the range of training both are its end
+            rewrite(tables, lambda table, wild=wild: table.assign(height=[wild, *table["height"][1:]]))
+            written.append(predictions(capsys, tables, "--uncovered"))
+        assert written[0] == written[1]
+
+    def test_columns_missing_and_too_many(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        rewrite(tables, lambda table: table.rename(columns={"height": "tallness"}))
+        err = refused(capsys, "predict", "release", "--data", str(tables), "--out", "p.csv")
+        assert "lacks height" in err
+        assert "has tallness" in err
+
+    def test_some_nodes_some_classes_and_other_files(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        lines = predictions(capsys, tables, "--nodes", "person-7,person-3").splitlines()
+        assert [line.split(",")[0] for line in lines] == ["id", "person-7", "person-3"]
+        lines = predictions(capsys, tables, "--top", "1").splitlines()
+        assert lines[0] == "id,class_1,probability_1"
+        lines = predictions(capsys, tables, "--top", "5:dog").splitlines()
+        chances = [float(line.split(",")[3]) for line in lines[1:]]
+        assert len(chances) == 5
+        assert chances == sorted(chances, reverse=True)
+        assert run(capsys, "predict", "release", "--data", str(tables), "--out", "p.parquet")[0] == 0
+        assert list(pd.read_parquet("p.parquet").columns) == ["id", "prediction", "probability_cat", "probability_dog"]
+
+    def test_modes_follow_the_umask(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        old = os.umask(0o022)
+        try:
+            predictions(capsys, tables)
+        finally:
+            os.umask(old)
+        assert Path("p.csv").stat().st_mode & 0o777 == 0o644
+
+    @pytest.mark.parametrize(
+        ("more", "words"),
+        [
+            (["--nodes", "nobody"], "no node 'nobody'"),
+            (["--nodes", "@nowhere.txt"], "nowhere.txt"),
+            (["--top", "0"], "--top takes"),
+            (["--top", "5:cow"], "no class 'cow'"),
+            (["--schema", "schema.toml"], "its own schema"),
+        ],
+    )
+    def test_bad_options(self, capsys: pytest.CaptureFixture[str], tables: Path, more: list[str], words: str) -> None:
+        assert words in refused(capsys, "predict", "release", "--data", str(tables), "--out", "p.csv", *more)
+
+
+def test_owners_get_a_file_each(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    data = ["--data", str(tables)]
+    settings = ["--method", "mlp", "--set", "inference=own-hop", *QUICK]
+    assert run(capsys, "train", *data, *settings, "--out", "release")[0] == 0
+    arguments = ["predict", "release", *data, "--audience", "owner"]
+    code, _, err = run(capsys, *arguments, "--out", "p.csv")
+    assert code == 0
+    assert "40 rows" in err
+    assert "--per-owner" in err
+    code, _, err = run(capsys, *arguments, "--out", "rows", "--per-owner")
+    assert (code, err) == (0, "")
+    assert len(list(Path("rows").iterdir())) == 40
+    assert Path("rows/person-3.csv").read_text().splitlines()[1].startswith("person-3,")
 
 
 def test_a_release_moves_to_the_device_that_is_asked_for(

@@ -95,6 +95,7 @@ def test_level_none_says_that_it_is_not_private(capsys: pytest.CaptureFixture[st
         (["--set", "activation=sine"], "activation"),
         (["--device", "toaster"], "toaster"),
         (["--column", "id"], "ROLE=NAME"),
+        (["--column", "id=a", "--column", "id=b"], "given twice"),
         (["--nonsense"], "nonsense"),
     ],
 )
@@ -109,11 +110,19 @@ def test_existing_output_is_never_touched(capsys: pytest.CaptureFixture[str]) ->
     assert (Path("taken") / "precious").read_text() == "x"
 
 
-def test_nan_feature(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+def test_a_missing_value_has_a_declared_meaning(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
     text = (tables / "nodes.csv").read_text().splitlines()
     text[1] = "person-0,nan,1.0,cat"
     (tables / "nodes.csv").write_text("\n".join(text) + "\n")
-    assert "NaN" in refused(capsys, "train", "--data", str(tables), "--undirected")
+    columns = (
+        "[columns]\nheight = { kind = 'numeric', range = [-3, 3] }\nweight = { kind = 'numeric', range = [-3, 3] }\n"
+    )
+    (tables / "schema.toml").write_text(columns)
+    assert "missing" in refused(capsys, "train", "--data", str(tables))
+    (tables / "schema.toml").write_text(columns.replace("height = {", "height = { missing = 'indicator',"))
+    assert run(capsys, "train", "--data", str(tables), *QUICK, "--out", "release")[0] == 0
+    kept = json.loads(Path("release/config.json").read_text())["schema"]["features"]
+    assert kept == ["height", "height (missing)", "weight"]
 
 
 def test_edge_to_a_node_that_does_not_exist(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
@@ -123,10 +132,11 @@ def test_edge_to_a_node_that_does_not_exist(capsys: pytest.CaptureFixture[str], 
 
 
 def test_directed_graph_at_the_undirected_level(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
-    err = refused(capsys, "train", "--data", str(tables))
+    err = refused(capsys, "train", "--data", str(tables), "--directed")
     assert "--undirected" in err
     assert "edge:directed" in err
-    code, out, _ = run(capsys, "train", "--data", str(tables), "--level", "edge:directed", *QUICK, "--json")
+    arguments = ["--data", str(tables), "--directed", "--level", "edge:directed"]
+    code, out, _ = run(capsys, "train", *arguments, *QUICK, "--json")
     assert code == 0
     assert json.loads(out)["level"] == "edge:directed"
 

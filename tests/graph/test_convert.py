@@ -37,10 +37,17 @@ class TestPyG:
 
     def test_flow_is_source_to_target(self):
         data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 0], [1, 2]]))
-        graph = from_pyg(data)
+        graph = from_pyg(data, directed=True)
         assert graph.directed
         assert graph.in_degree().tolist() == [0, 1, 1]
         assert to_pyg(graph).edge_index.tolist() == [[0, 0], [1, 2]]
+
+    def test_edges_are_not_looked_at_for_their_direction(self):
+        data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 0], [1, 2]]))
+        assert not from_pyg(data).directed
+        assert from_pyg(data).in_degree().tolist() == [2, 1, 1]
+        assert from_pyg(data).inferred == {"classes"}
+        assert not from_pyg(data, num_classes=2).inferred
 
     def test_does_not_share_memory(self):
         data = Data(x=torch.eye(3), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1, 0]))
@@ -148,6 +155,7 @@ class TestSciPy:
             to_scipy(either),
             either.features,
             either.labels,
+            directed=either.directed,
             class_names=either.class_names,
             node_ids=either.node_ids,
             train_mask=either.train_mask,
@@ -158,7 +166,7 @@ class TestSciPy:
 
     def test_rows_are_senders(self):
         adjacency = sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0], [0, 0, 0]]))
-        graph = from_scipy(adjacency, np.eye(3))
+        graph = from_scipy(adjacency, np.eye(3), directed=True)
         assert graph.in_degree().tolist() == [0, 1, 1]
         np.testing.assert_array_equal(to_scipy(graph).toarray(), adjacency.toarray())
 
@@ -185,19 +193,21 @@ class TestPandas:
 
     def test_round_trip(self, either):
         edges, nodes = to_pandas(either)
-        back = from_pandas(edges, nodes)
+        back = from_pandas(edges, nodes, directed=either.directed)
         assert_same(back, either)
         assert sp.issparse(back.features) == sp.issparse(either.features)
 
     def test_defaults(self):
         graph = from_pandas(self.edges, self.nodes)
         assert graph.node_ids.tolist() == ["w", "v", "u"]
-        assert graph.features.tolist() == [[1, 0.5], [2, 0], [3, 0]]
+        np.testing.assert_allclose(graph.features, [[-1, 1], [0, -1], [1, -1]], atol=0.05)
+        assert graph.feature_names == ("a", "b")
         assert graph.class_names == ("x", "y")
         assert graph.labels.tolist() == [0, -1, 1]
-        assert graph.directed
-        assert graph.in_degree().tolist() == [1, 1, 0]
+        assert not graph.directed
+        assert graph.in_degree().tolist() == [1, 2, 1]
         assert graph.train_mask is None
+        assert graph.inferred == {"classes"}
 
     def test_public_class_list(self):
         graph = from_pandas(self.edges, self.nodes, classes=["z", "y", "x"])
@@ -213,7 +223,7 @@ class TestPandas:
         nodes = pd.DataFrame({"id": [10, 2, 3], "a": [1.0, 2, 3]})
         edges = pd.DataFrame({"s": [10, 2], "t": [2, 3]}).astype(kind)
         for left, right in ((edges, nodes), (edges, nodes.astype({"id": "str"}))):
-            graph = from_pandas(left, right)
+            graph = from_pandas(left, right, directed=True)
             assert graph.node_ids.tolist() == [10, 2, 3]
             assert list(zip(*graph.edges(), strict=True)) == [(0, 1), (1, 2)]
 
@@ -236,14 +246,19 @@ class TestPandas:
             ({"source": "nope"}, "edge table has no column 'nope'"),
             ({"label": "nope"}, "node table has no column 'nope'"),
             ({"features": ["a", "nope"]}, "node table has no column 'nope'"),
-            ({"features": ["class"]}, "'class' of the node table is not numeric"),
-            ({"label": "a"}, "'class' of the node table is not numeric"),
+            ({"features": ["class"]}, "'class' of the node table has another role"),
             ({"features": []}, "no feature columns"),
             ({"nodes": nodes.assign(node=["w", "v", "z"])}, "names node 'u'"),
             ({"nodes": nodes.assign(node=["w", "w", "u"])}, "'w' stands more than once"),
             ({"nodes": nodes.assign(node=["w", None, "u"])}, "row 1 of the node table has no id"),
             ({"nodes": nodes.assign(split=["train", "", "later"])}, "row 2 of the split is 'later'"),
-            ({"nodes": nodes.assign(a=[1, np.nan, 2])}, "first in row 1"),
+            ({"nodes": nodes.assign(a=[1, np.inf, 2])}, "infinite in row 1"),
+            ({"nodes": nodes.assign(node=["w", 1, "u"])}, "are of two types"),
+            (
+                {"nodes": nodes.assign(**{"class": [0.25, 1.5, None]})},
+                r"holds numbers such as .*, which are no classes",
+            ),
+            ({"nodes": nodes.assign(day=pd.Timestamp("2024-01-01"))}, "'day' of the node table holds dates"),
             ({"nodes": pd.DataFrame()}, "no columns"),
             ({"edges": edges.assign(to=["v", None])}, "row 1 of the edge table has no 'to'"),
             ({"edges": edges[["from"]]}, "two columns of endpoints"),
@@ -259,8 +274,11 @@ class TestPandas:
 
     def test_chosen_columns(self):
         edges = self.edges.assign(weight=[1, 2])[["weight", "to", "from"]]
-        graph = from_pandas(edges, self.nodes, source="from", target="to", features="a", weights="ignore")
-        assert graph.features.tolist() == [[1], [2], [3]]
+        given = {"source": "from", "target": "to", "features": "a", "weights": "ignore", "directed": True}
+        graph = from_pandas(edges, self.nodes, **given)
+        assert graph.features.shape == (3, 1)
+        assert graph.schema.ignored == ("b",)
+        assert graph.schema.edges_ignored == ("weight",)
         assert graph.in_degree().tolist() == [1, 1, 0]
 
     def test_undirected_on_request(self):

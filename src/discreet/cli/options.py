@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -17,6 +17,7 @@ from discreet.limits import SEED, THREADS, shown
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
+    from discreet.graph.schema import Schema
     from discreet.methods.base import NodeClassifier
     from discreet.methods.parameters import Compute
     from discreet.methods.recommend import Recommendation
@@ -37,7 +38,15 @@ Data = Annotated[
 DataRoot = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--column", help="For tables: ROLE=NAME with role source, target, id, label or split. Repeatable."),
+    typer.Option(
+        "--column",
+        help="For tables: ROLE=NAME with role source, target, id, label, split, features, ignore or classes; the last "
+        "three take NAME,NAME,…. Repeatable.",
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option("--schema", help="What the columns of tables mean; schema.toml in the folder where none is given."),
 ]
 Directed = Annotated[
     bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
@@ -91,14 +100,21 @@ class GraphOptions:
     data: Data
     data_root: DataRoot = None
     columns: Columns = None
+    schema: SchemaFile = None
     directed: Directed = None
 
-    def read(self) -> Graph:
-        """The graph, without a split."""
+    def read(self, release: Schema | None = None) -> Graph:
+        """The graph, without a split; by the schema of a release, where it is to be predicted on."""
         from discreet.graph.datasets import resolve
 
-        roles = dict(_role(text) for text in self.columns or ())
-        return resolve(self.data, self.data_root, self.directed, **roles)
+        options: dict[str, Any] = read_roles(self.columns or ())
+        if self.schema is not None:
+            options["schema"] = self.schema
+        if release is None:
+            return resolve(self.data, self.data_root, self.directed, **options)
+        if self.schema is not None:
+            raise ParameterError("a release brings its own schema: leave --schema out")
+        return resolve(self.data, self.data_root, self.directed, reader=release, **options)
 
 
 @dataclass(frozen=True)
@@ -285,11 +301,24 @@ def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
     return Prepared(graph, *choice.choose(graph))
 
 
-def _role(text: str) -> tuple[str, str]:
-    role, equals, name = text.partition("=")
-    if not equals:
-        raise ParameterError(f"--column takes ROLE=NAME, not {shown(text)}")
-    return role, name
+LISTS = ("features", "ignore", "classes")
+"""Roles of --column that take several names, with commas or by being repeated."""
+
+
+def read_roles(given: Sequence[str]) -> dict[str, Any]:
+    """What --column says, by role; a role that is one column may stand once."""
+    roles: dict[str, Any] = {}
+    for text in given:
+        role, equals, name = text.partition("=")
+        if not equals or not name.strip():
+            raise ParameterError(f"--column takes ROLE=NAME, not {shown(text)}")
+        if role in LISTS:
+            roles[role] = [*roles.get(role, ()), *(part.strip() for part in name.split(",") if part.strip())]
+        elif role in roles:
+            raise ParameterError(f"--column {role}=… is given twice: a table has one such column")
+        else:
+            roles[role] = name
+    return roles
 
 
 def _delta(text: str) -> float | Literal["auto"]:

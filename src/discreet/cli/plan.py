@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def plan(data: DataOptions, method: MethodOptions, as_json: Json = False) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
     graph, estimator, recommendation = prepare(data, method)
-    made = estimator.plan(graph.public)
+    made = estimator.plan_for(graph)
     if as_json:
         print_json(({} if recommendation is None else {"recommendation": recommendation.to_json()}) | _as_json(made))
     else:

@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli.options import ComputeOptions, GraphOptions, Json, Release
 from discreet.cli.output import report
+from discreet.errors import DataNotFoundError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.methods.base import NodeClassifier
+
+_OWN_ROWS = ("own-prediction", "weights+others-predictions")
+
+
+@dataclass(frozen=True)
+class ShownOptions:
+    """Which predictions are written, and how."""
+
+    nodes: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these node ids: ID,ID,… or @FILE with one id per line. Repeatable."),
+    ] = None
+    top: Annotated[
+        str | None,
+        typer.Option(help="K: the K most probable classes of each node. K:CLASS: the K nodes most probably of CLASS."),
+    ] = None
+    per_owner: Annotated[
+        bool, typer.Option("--per-owner", help="Write --out as a folder with one file per node, for its owner.")
+    ] = False
+
+    def wanted(self) -> list[str] | None:
+        """The ids asked for, in their order."""
+        if self.nodes is None:
+            return None
+        found: list[str] = []
+        for text in self.nodes:
+            if text.startswith("@"):
+                found += _lines(Path(text[1:]))
+            else:
+                found += [part.strip() for part in text.split(",") if part.strip()]
+        if not found:
+            raise ParameterError("--nodes names no node")
+        return found
 
 
 def predict(
     release: Release,
     data: GraphOptions,
     compute: ComputeOptions,
-    out: Annotated[Path, typer.Option(help="Write node, predicted class and probability to this new CSV file.")],
+    shown: ShownOptions,
+    out: Annotated[
+        Path, typer.Option(help="Write id, prediction and the probability of every class to this new CSV or Parquet.")
+    ],
     audience: Annotated[
         str, typer.Option(help="anyone, or owner where each prediction goes to its node alone.")
     ] = "anyone",
@@ -28,14 +70,52 @@ def predict(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Predict the class of every node, within what the release's guarantee covers, or not at all."""
+    """Predict the class of every node, within what the release's guarantee covers, or not at all.
+
+    Tables are read by the schema of the release, column by column name; labels are not needed.
+    """
+    import numpy as np
+
     from discreet.files import check_output
     from discreet.release.load import load_release
-    from discreet.release.predictions import write_predictions
+    from discreet.release.predictions import (
+        Top,
+        check_file_type,
+        find_nodes,
+        prediction_table,
+        write_for_owners,
+        write_predictions,
+    )
 
     check_output(out)
+    check_file_type(out)
+    top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
-    graph = data.read()
-    probabilities = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
-    write_predictions(out, graph, probabilities)
-    report({"release": str(release), "nodes": graph.num_nodes, "covers": estimator.covers, "out": str(out)}, as_json)
+    graph = data.read(estimator.schema_)
+    rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
+    found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
+    table = prediction_table(graph, rows, found, list(estimator.classes_), top)
+    if shown.per_owner:
+        write_for_owners(out, table)
+    else:
+        _warn_of_many_owners(estimator, audience, len(table))
+        write_predictions(out, table)
+    report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)
+
+
+def _warn_of_many_owners(estimator: NodeClassifier, audience: str, rows: int) -> None:
+    if audience == "owner" and rows > 1 and estimator.covers in _OWN_ROWS:
+        print(
+            f"each of these {rows} rows is covered for its own node alone, and the file holds all of them: hand every "
+            "owner their own row; --per-owner writes one file per owner",
+            file=sys.stderr,
+        )
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise DataNotFoundError(f"there is no file {path} with node ids")
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"{path} is not a text file of node ids") from error

@@ -7,7 +7,7 @@ several node types, several labels a node) is refused by name, never dropped in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from discreet.arrays import Array, SingleArray
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import as_id_array
-from discreet.graph.graph import MASKS, Graph, NamedSplit
+from discreet.graph.graph import CLASS_LIST, MASKS, Graph, NamedSplit
 from discreet.graph.labels import decode_classes, encode_classes
 from discreet.graph.tables import (
     Weights,
@@ -43,6 +43,22 @@ __all__ = [
     "to_scipy",
 ]
 
+GraphLike: TypeAlias = "Graph | Data"
+"""A graph of ours, or what :func:`as_graph` makes one of."""
+
+
+def as_graph(given: GraphLike) -> Graph:
+    """The graph itself, or a ``torch_geometric.data.Data`` as :func:`from_pyg` reads it without options."""
+    if isinstance(given, Graph):
+        return given
+    if any(kind.__module__.split(".")[0] == "torch_geometric" for kind in type(given).__mro__):
+        return from_pyg(given)
+    raise UnsupportedError(
+        f"a graph is wanted, not {type(given).__name__}: build one with discreet.Graph.from_edges, from_pyg, "
+        "from_networkx, from_pandas or from_scipy"
+    )
+
+
 # -------------------------------------------------------------------- PyTorch Geometric
 
 
@@ -57,7 +73,8 @@ def from_pyg(
     """Read a homogeneous ``torch_geometric.data.Data``.
 
     ``edge_index`` is read as [source; target]. Masks with several columns become the published splits
-    ``mask:0``, ``mask:1``, …. ``directed=None`` calls a symmetric edge set undirected.
+    ``mask:0``, ``mask:1``, …. Edges are read as undirected unless ``directed=True`` (or ``data.directed``, which
+    :func:`to_pyg` sets) keeps their directions: they are never looked at to find out.
     """
     _refuse_other_data(data)
     check_weights_option(weights)
@@ -67,6 +84,8 @@ def from_pyg(
             raise GraphError(f'data.{attribute} holds weights, and a graph here has none: pass weights="ignore"')
     source, target = data.edge_index.cpu().numpy()
     masks, splits = _pyg_masks(data)
+    if directed is None:
+        directed = bool(data.get("directed", False))
     names = data.get("class_names")
     return Graph.from_edges(
         source,
@@ -105,6 +124,8 @@ def to_pyg(graph: Graph) -> Data:
         data.node_ids = graph.node_ids.tolist()
     if graph.class_names is not None:
         data.class_names = list(graph.class_names)
+    if graph.directed:
+        data.directed = True
     return data
 
 
@@ -201,6 +222,7 @@ def from_networkx(
         labels,
         directed=graph.is_directed(),
         num_classes=None if names is None else len(names),
+        inferred=frozenset() if classes is not None else frozenset({CLASS_LIST}),
         class_names=names,
         node_ids=as_id_array(list(graph)),
         name=name,
@@ -254,11 +276,13 @@ def from_scipy(
     features: npt.ArrayLike | sp.spmatrix | sp.sparray,
     labels: npt.ArrayLike | None = None,
     *,
-    directed: bool | None = None,
+    directed: bool = False,
     weights: Weights = "refuse",
     **rest: Any,
 ) -> Graph:
     """Read a square sparse matrix with ``A[i, j]`` for an edge ``i → j`` (so rows are senders).
+
+    Every entry is an undirected edge unless ``directed=True``.
 
     Entries other than 0 and 1 are weights: refused, or read as an edge with ``weights="ignore"``.
     The rest goes to :meth:`Graph.from_edges` (``num_classes``, masks, ``node_ids``, ``name``, …).

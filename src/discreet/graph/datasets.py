@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 from discreet.errors import DataNotFoundError, DiscreetError, GraphError, ParameterError
 from discreet.graph import readers
 from discreet.graph.download import download
-from discreet.graph.graph import Graph
+from discreet.graph.graph import CLASS_LIST, COLUMNS, Graph
 from discreet.graph.io import load_path
 from discreet.graph.readers import Raw
+from discreet.graph.schema import AS_IS, Column, Schema
 
 ENVIRONMENT = "DISCREET_DATA"
 SYNTHETIC = "csbm"
@@ -68,8 +69,11 @@ def load(
     *,
     min_class_size: int | None = None,
     fetch: bool = True,
+    **options: Any,
 ) -> Graph:
-    """Load a public graph by name; case, ``-`` and ``_`` do not matter.
+    """Load a public graph by name (case, ``-`` and ``_`` do not matter), or your own from a folder or a ``.npz`` file.
+
+    A folder or a file is read as :func:`discreet.graph.load_path` does, with its options.
 
     Files are looked for under ``root``, ``$DISCREET_DATA`` and ``~/.cache/discreet``, in that order. Where they
     are absent and ``fetch`` is true, torch_geometric downloads them into ``~/.cache/discreet``.
@@ -78,6 +82,12 @@ def load(
     Cora-ML, … are stored directed). ``min_class_size`` is for Facebook100 schools, ``fb100:School`` or
     ``fb100:School:size``; ``csbm`` is the synthetic default and needs no files.
     """
+    if is_path(name):
+        if min_class_size is not None:
+            raise ParameterError("min_class_size is for Facebook100 schools (fb100:School), not for files")
+        return load_path(name, directed=directed, **options)
+    if options:
+        raise ParameterError(f"the graph {name!r} has no columns to choose: {', '.join(sorted(options))}")
     if normalise(name) == SYNTHETIC:
         return _synthetic(directed)
     dataset = find(name, min_class_size)
@@ -94,7 +104,8 @@ def load(
         raw.features,
         raw.labels,
         directed=bool(directed),
-        num_classes=int(raw.labels.max()) + 1,
+        num_classes=len(raw.class_names) if raw.class_names is not None else dataset.classes,
+        inferred=frozenset({CLASS_LIST, COLUMNS}) if raw.inferred else frozenset(),
         named_splits=raw.splits,
         node_ids=raw.node_ids,
         class_names=raw.class_names,
@@ -102,20 +113,41 @@ def load(
     )
 
 
-def resolve(data: str | Path, root: str | Path | None = None, directed: bool | None = None, **options: Any) -> Graph:
+def resolve(
+    data: str | Path,
+    root: str | Path | None = None,
+    directed: bool | None = None,
+    *,
+    reader: Schema | None = None,
+    **options: Any,
+) -> Graph:
     """A graph by name or by path: what the command does with ``--data``.
 
     A ``.npz`` file, an existing folder, or anything with a path separator is a path (see
     :func:`discreet.graph.load_path`); everything else is a name. A known name wins over a folder called so.
+
+    ``reader`` is the schema of a model (``model.schema_``) by which tables are to be read for a prediction: labels that
+    the model does not know are left out. A model that was not trained on tables takes their numbers as they are.
     """
+    if is_path(data):
+        if reader is not None and Path(data).expanduser().is_dir():
+            options = {"schema": _for_prediction(reader), "other_labels": "ignore", **options}
+        return load_path(data, directed=directed, **options)
+    if options:
+        raise ParameterError(f"the graph {str(data)!r} has no columns to choose: {', '.join(sorted(options))}")
+    return load(str(data), root, directed)
+
+
+def is_path(data: str | Path) -> bool:
+    """Whether this means a file or a folder, not the name of a known graph."""
     text = str(data)
     known = normalise(text) == SYNTHETIC or text.lower().startswith(SCHOOL_PREFIX) or normalise(text) in _BY_KEY
     looks_like_path = text.endswith(".npz") or os.sep in text or Path(text).expanduser().is_dir()
-    if isinstance(data, Path) or (looks_like_path and not known):
-        return load_path(data, directed=directed, **options)
-    if options:
-        raise ParameterError(f"the graph {text!r} has no columns to choose: {', '.join(sorted(options))}")
-    return load(text, root, directed)
+    return isinstance(data, Path) or (looks_like_path and not known)
+
+
+def _for_prediction(reader: Schema) -> Schema:
+    return reader if reader.columns is not None else replace(reader, columns=(Column("*", AS_IS),))
 
 
 def available(root: str | Path | None = None) -> list[Availability]:
@@ -205,7 +237,7 @@ def _find_school(given: str, min_class_size: int | None) -> Dataset:
 
 
 def _school(school: str, min_class_size: int) -> Dataset:
-    counts = (15851, 558817, 469, 5) if (school, min_class_size) == ("UCLA26", 1000) else (0, 0, 0, 0)
+    counts = (15900, 558817, 469, 5) if (school, min_class_size) == ("UCLA26", 1000) else (0, 0, 0, 0)
     suffix = "" if min_class_size == DEFAULT_MIN_CLASS_SIZE else f":{min_class_size}"
     read = partial(readers.read_facebook100, school=school, min_class_size=min_class_size)
     folder = f"{SCHOOL_FOLDER}/{school}/raw"

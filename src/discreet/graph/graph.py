@@ -25,9 +25,12 @@ from discreet.graph.clean import (
     rows_by_receiver,
     settle_direction,
 )
+from discreet.graph.schema import Schema
 from discreet.limits import CELLS, CLASSES, NODES
 
 MASKS = ("train", "val", "test")
+CLASS_LIST, DIRECTION, COLUMNS = "classes", "direction", "columns"
+"""What may have been read off the data where nobody declared it; see ``Graph.inferred``."""
 
 
 class NamedSplit(NamedTuple):
@@ -88,6 +91,11 @@ class Graph:
         Published splits that came with the data, for ``discreet.split`` to choose from.
     split_reads_labels
         Whether ``discreet.split`` chose the masks by looking at labels: levels that protect labels refuse such a graph.
+    schema
+        What the columns of the tables mean from which the features were made, if they came from tables.
+    inferred
+        What nobody declared and was read off the data: ``classes`` (from labels), ``direction`` (from edges),
+        ``columns`` (from the values of features). A level that protects these refuses such a graph.
 
     Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """
@@ -107,6 +115,8 @@ class Graph:
     named_splits: tuple[NamedSplit, ...] = ()
     name: str = "graph"
     split_reads_labels: bool = False
+    schema: Schema | None = None
+    inferred: frozenset[str] = frozenset()
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -172,17 +182,21 @@ class Graph:
         edge; ``directed=True`` keeps directions; ``None`` decides by looking: a symmetric edge set is
         undirected, any other is directed. The decision is remembered in ``graph.directed``.
         ``num_classes`` defaults to the largest label plus one; pass it where the class list is public
-        and a class may be absent.
+        and a class may be absent. What was not given is noted in ``graph.inferred``: a level that protects edges
+        needs ``directed``, and one that protects labels needs ``num_classes``.
         """
         features = clean_features(features)
         num_nodes = features.shape[0]
+        inferred = set(rest.pop("inferred", ()))
+        inferred |= {what for what, given in ((DIRECTION, directed), (CLASS_LIST, num_classes)) if given is None}
         source, target = clean_endpoints(sources, targets, num_nodes)
         source, target, directed = settle_direction(source, target, num_nodes, directed)
         indptr, indices = rows_by_receiver(source, target, num_nodes)
         label = clean_labels(labels, num_nodes)
         if num_classes is None:
             num_classes = int(label.max(initial=-1)) + 1
-        return cls(indptr, indices, features, label, int(num_classes), directed, _checked=True, **rest)
+        settled = {"inferred": frozenset(inferred), "_checked": True, **rest}
+        return cls(indptr, indices, features, label, int(num_classes), directed, **settled)
 
     def with_edges(self, sources: npt.ArrayLike, targets: npt.ArrayLike) -> Graph:
         """The same nodes under other edges, directed or undirected as before."""
@@ -192,12 +206,13 @@ class Graph:
         return self._derive(indptr=indptr, indices=indices)
 
     def with_features(self, features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Graph:
-        """The same graph with other features."""
+        """The same graph with other features; their names and their schema stay where there are as many."""
         cleaned = clean_features(features)
         if cleaned.shape[0] != self.num_nodes:
             raise GraphError(f"features have {cleaned.shape[0]} rows, but the graph has {self.num_nodes} nodes")
-        names = self.feature_names if cleaned.shape[1] == self.num_features else None
-        return self._derive(features=cleaned, feature_names=names)
+        same = cleaned.shape[1] == self.num_features
+        names, schema = (self.feature_names, self.schema) if same else (None, None)
+        return self._derive(features=cleaned, feature_names=names, schema=schema)
 
     def with_labels(self, labels: npt.ArrayLike) -> Graph:
         """The same graph with other labels; the number of classes stays."""
@@ -214,15 +229,18 @@ class Graph:
     def to_undirected(self) -> Graph:
         """Every edge with its reverse; an undirected graph is returned as it is."""
         if not self.directed:
-            return self
+            return self if DIRECTION not in self.inferred else self._derive(inferred=self.inferred - {DIRECTION})
         source, target = self.edges()
         source, target, _ = settle_direction(source, target, self.num_nodes, directed=False)
         indptr, indices = rows_by_receiver(source, target, self.num_nodes)
-        return self._derive(indptr=indptr, indices=indices, directed=False)
+        inferred = self.inferred - {DIRECTION}
+        return self._derive(indptr=indptr, indices=indices, directed=False, inferred=inferred)
 
     def as_directed(self) -> Graph:
-        """The same entries, each standing by itself."""
-        return self if self.directed else self._derive(directed=True)
+        """The same entries, each standing by itself, which says nothing of whether each had its reverse."""
+        if self.directed and DIRECTION not in self.inferred:
+            return self
+        return self._derive(directed=True, inferred=self.inferred - {DIRECTION})
 
     def _derive(self, **changes: Any) -> Graph:
         """Replace fields whose validity the caller has established."""

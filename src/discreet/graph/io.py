@@ -33,16 +33,15 @@ from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, Pa
 from discreet.files import whole
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.npz import PlainArrays
+from discreet.graph.schema import BOOLEAN, CATEGORY, IGNORE, Schema
+from discreet.graph.schema_file import SCHEMA_FILE, read_schema
+from discreet.graph.table_files import find_table, read_header, read_table
 from discreet.graph.tables import from_pandas, id_keys, pick_edge_columns, pick_node_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT, VERSION = "discreet-graph", 1
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_PARQUET = (".parquet", ".pq")
-TABLE_SUFFIXES = (*_SEPARATORS, *_PARQUET)
-_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 
 # -------------------------------------------------------------------- tables
 
@@ -50,38 +49,44 @@ _MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
     """Read an edge list and a node table from CSV, TSV or Parquet files, each with a header.
 
-    The options are those of :func:`discreet.graph.from_pandas`: ``source``, ``target``, ``id``, ``label``,
-    ``features``, ``split``, ``classes``, ``weights`` and ``name``. Ids in text files are read as written.
+    The options are those of :func:`discreet.graph.from_pandas`: ``schema`` (or the path of its file), ``source``,
+    ``target``, ``id``, ``label``, ``features``, ``ignore``, ``split``, ``classes``, ``weights`` and ``name``. Ids in
+    text files are read as written.
     """
     _check_options(options)
     edges, nodes = Path(edges).expanduser(), Path(nodes).expanduser()
-    header = _header(nodes)
-    picked = {key: options.get(key) for key in ("id", "label", "split")}
-    as_text = [column for column in pick_node_columns(header, **picked).values() if column is not None]
-    node_table = _read_table(nodes, as_text)
-    ends = pick_edge_columns(_header(edges), options.get("source"), options.get("target"))
-    if options.get("source") is None and options.get("target") is None:
-        _check_has_header(edges, ends, set(node_table[as_text[0]].astype(str)))
-    numbered = id_keys(node_table[as_text[0]]).dtype.kind == "i"
+    options["schema"] = schema = _as_schema(options.get("schema"))
+    picked = schema.with_given(**{key: options.get(key) for key in ("id", "label", "split", "source", "target")})
+    header = read_header(nodes)
+    roles = pick_node_columns(header, picked)
+    node_table = read_table(nodes, _text_columns(header, picked, roles))
+    ends = pick_edge_columns(read_header(edges), picked.source, picked.target)
+    if picked.source is None and picked.target is None:
+        _check_has_header(edges, ends, set(node_table[roles["id"]].astype(str)))
+    numbered = id_keys(node_table[roles["id"]]).dtype.kind == "i"
     return from_pandas(_read_edges(edges, list(ends), numbered), node_table, directed=directed, **options)
 
 
 def load_path(path: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
     """Load a graph from a ``.npz`` file, or from a folder with ``edges`` and ``nodes`` tables.
 
-    A folder holds ``edges.csv`` and ``nodes.csv`` (or ``.tsv``, ``.parquet``, ``.pq``); the options are those
-    of :func:`read_graph`. A ``.npz`` file knows its own columns; with ``directed=False`` it is symmetrised.
+    A folder holds ``edges.csv`` and ``nodes.csv`` (or ``.tsv``, ``.parquet``, ``.pq``), and maybe ``schema.toml``,
+    which is used unless ``schema`` is given; the options are those of :func:`read_graph`. A ``.npz`` file knows its own
+    columns; with ``directed=False`` it is symmetrised.
     """
     path = Path(path).expanduser()
     if path.is_dir():
         options.setdefault("name", path.resolve().name)
-        return read_graph(_table_in(path, "edges"), _table_in(path, "nodes"), directed=directed, **options)
+        if options.get("schema") is None and (path / SCHEMA_FILE).exists():
+            options["schema"] = path / SCHEMA_FILE
+        return read_graph(find_table(path, "edges"), find_table(path, "nodes"), directed=directed, **options)
     if not path.exists():
         raise DataNotFoundError(f"there is no file or folder at {path}")
     if path.suffix != ".npz":
         raise GraphError(f"{path} is neither a .npz file nor a folder with edges.csv and nodes.csv")
-    if options:
-        raise ParameterError(f"a .npz file has no columns to choose: {', '.join(sorted(options))} cannot be used")
+    given = sorted(key for key, value in options.items() if value is not None)
+    if given:
+        raise ParameterError(f"a .npz file has no columns to choose: {', '.join(given)} cannot be used")
     graph = load_npz(path)
     if directed and not graph.directed:
         raise GraphError(f"{path} holds an undirected graph, and directed=True cannot be read from it")
@@ -95,6 +100,19 @@ def from_folder(folder: str | Path, *, directed: bool | None = None, **options: 
     return load_path(folder, directed=directed, **options)
 
 
+def _as_schema(given: Any) -> Schema:
+    if given is None or isinstance(given, Schema):
+        return given or Schema()
+    return read_schema(given)
+
+
+def _text_columns(header: list[str], schema: Schema, roles: Mapping[str, str | None]) -> set[str]:
+    """The columns of a text file whose cells are names: roles, categories and booleans."""
+    declared = schema.declared_for([name for name in header if name not in roles.values()])
+    written = {name for name, column in declared.items() if column.kind in (CATEGORY, BOOLEAN, IGNORE)}
+    return written | {name for name in roles.values() if name is not None}
+
+
 def _check_options(options: Mapping[str, Any]) -> None:
     known = set(inspect.signature(from_pandas).parameters) - {"edges", "nodes", "directed"}
     for name in options:
@@ -106,73 +124,13 @@ def _read_edges(path: Path, ends: list[str], numbered: bool) -> pd.DataFrame:
     """Endpoints as numbers where node ids are numbers (far faster on long lists), as text otherwise."""
     if numbered:
         with contextlib.suppress(GraphError):
-            return _read_table(path, ends, np.int64)
-    return _read_table(path, ends)
-
-
-def _table_in(folder: Path, stem: str) -> Path:
-    found = [folder / f"{stem}{suffix}" for suffix in TABLE_SUFFIXES if (folder / f"{stem}{suffix}").exists()]
-    if not found:
-        names = ", ".join(f"{stem}{suffix}" for suffix in TABLE_SUFFIXES)
-        raise DataNotFoundError(f"the folder {folder} has none of {names}")
-    if len(found) > 1:
-        raise GraphError(f"the folder {folder} has both {found[0].name} and {found[1].name}: remove one")
-    return found[0]
-
-
-def _header(path: Path) -> list[str]:
-    _check_table(path)
-    if path.suffix in _PARQUET:
-        import pyarrow.parquet as parquet
-
-        return [name for name in _reading(path, parquet.read_schema, path).names if not name.startswith("__")]
-    import pandas as pd
-
-    return list(_reading(path, pd.read_csv, path, sep=_SEPARATORS[path.suffix], nrows=0).columns)
-
-
-def _read_table(path: Path, as_text: list[str], kind: type = str) -> pd.DataFrame:
-    import pandas as pd
-
-    if path.suffix in _PARQUET:
-        table = _reading(path, pd.read_parquet, path)
-        return table if table.index.names == [None] else table.reset_index()
-    columns = _header(path)
-    # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
-    missing = {column: list(_MISSING) for column in columns if column not in as_text}
-    return _reading(
-        path,
-        pd.read_csv,
-        path,
-        sep=_SEPARATORS[path.suffix],
-        dtype=dict.fromkeys(as_text, kind),
-        na_values=missing,
-        keep_default_na=False,
-        index_col=False,
-    )
-
-
-def _check_table(path: Path) -> None:
-    if not path.exists():
-        raise DataNotFoundError(f"there is no file {path}")
-    if path.suffix not in TABLE_SUFFIXES:
-        raise GraphError(f"{path} must be one of {', '.join(TABLE_SUFFIXES)}")
-
-
-def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
-    """Turn a library's complaint about a file into one sentence."""
-    try:
-        return read(*args, **options)
-    except ImportError as error:
-        raise GraphError(f"reading {path} needs pyarrow: install discreet[parquet]") from error
-    except (ValueError, OSError, KeyError) as error:  # parser, encoding and Arrow errors among them
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise GraphError(f"{path} cannot be read as a table: {reason}") from error
+            return read_table(path, ends, np.int64)
+    return read_table(path, ends)
 
 
 def _check_has_header(path: Path, ends: tuple[str, str], ids: set[str]) -> None:
     """A first line that names two nodes is an edge, and reading it as a header would lose that edge."""
-    if all(column in ids or column.split(".")[0] in ids for column in ends):  # pandas writes a repeat as "5.1"
+    if all(column in ids for column in ends):
         raise GraphError(
             f"{path} seems to have no header, as its first line names two nodes: "
             "add one, or name the columns with source and target"

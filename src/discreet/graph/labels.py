@@ -12,13 +12,17 @@ from discreet.arrays import IntArray
 from discreet.errors import GraphError
 from discreet.graph.clean import UNLABELLED
 
+MOST_CLASSES = 1000  # no task of ours has more; a column with more holds names or numbers
 
-def encode_classes(values: Sequence[Any], classes: Sequence[Any] | None = None) -> tuple[IntArray, tuple[str, ...]]:
-    """Class ids and class names of one value a node.
+
+def encode_classes(
+    values: Sequence[Any], classes: Sequence[Any] | None = None, *, refuse_unknown: bool = True
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Class ids and class names of one value per node.
 
     None, NaN, an empty string and -1 mean *unlabelled*. Without ``classes`` the names are the values
     seen, numbers in numeric order and anything else in alphabetical order. Give ``classes`` where the
-    list is public: its order is kept, a class may be absent, and a value outside it is an error.
+    list is public: its order is kept, a class may be absent, and a value outside it is an error, or unlabelled.
     """
     names = [_class_name(value) for value in values]
     if classes is None:
@@ -30,9 +34,29 @@ def encode_classes(values: Sequence[Any], classes: Sequence[Any] | None = None) 
     ids: dict[str | None, int] = {name: place for place, name in enumerate(ordered)}
     ids[None] = UNLABELLED
     unknown = next((name for name in names if name not in ids), None)
-    if unknown is not None:
+    if unknown is not None and refuse_unknown:
         raise GraphError(f"label {unknown!r} is not in the class list ({', '.join(ordered)})")
-    return np.array([ids[name] for name in names], dtype=np.int64), tuple(ordered)
+    return np.array([ids.get(name, UNLABELLED) for name in names], dtype=np.int64), tuple(ordered)
+
+
+def check_class_values(values: Sequence[Any], column: str) -> None:
+    """Refuse values that are no classes where no class list is declared: amounts, or names without end."""
+    names = {_class_name(value) for value in values} - {None}
+    wrong = next((name for name in names if name is not None and _is_fraction(name)), None)
+    if wrong is None and len(names) <= MOST_CLASSES:
+        return
+    what = f"numbers such as {wrong}" if wrong is not None else f"{len(names)} different values"
+    raise GraphError(
+        f"the label column {column!r} holds {what}, which are no classes: group them into classes, declare these "
+        "(--column classes=low,high), or name another column (--column label=NAME)"
+    )
+
+
+def _is_fraction(name: str) -> bool:
+    try:
+        return not float(name).is_integer()
+    except (ValueError, OverflowError):
+        return name.lower() in ("inf", "-inf")
 
 
 def decode_classes(labels: IntArray, class_names: tuple[str, ...] | None) -> list[str | int | None]:

@@ -66,8 +66,9 @@ _ARRAYS = {"features": FEATURES, "labels": LABELS, "indptr": EDGES, "indices": E
 class PublicPart:
     """A graph of which only some arrays are there; asking for another raises :class:`PrivateDataError`.
 
-    Guarantee: the object refers to no array that is closed. Facts, masks of node ids and the names of nodes, classes
-    and features are public at every level. A guard against mistakes, not against malice: Python has no walls.
+    Guarantee: the object refers to no array that is closed. Facts, masks of node ids, the names of nodes, classes
+    and features, and the schema are public at every level. A guard against mistakes, not against malice: Python has no
+    walls.
 
     ``private`` names what the level protects; ``opened`` what of it may be read here all the same, which is nothing
     while training, and what a prediction's owner may see in ``queries.owner``.
@@ -87,6 +88,7 @@ class PublicPart:
         self.num_classes, self.directed = self.facts.num_classes, self.facts.directed
         self.train_mask, self.val_mask, self.test_mask = graph.train_mask, graph.val_mask, graph.test_mask
         self.node_ids, self.class_names, self.feature_names = graph.node_ids, graph.class_names, graph.feature_names
+        self.schema = graph.schema
         if FEATURES not in self._closed:
             self.features = graph.features
         if LABELS not in self._closed:

@@ -38,6 +38,8 @@ class Raw:
     splits: tuple[NamedSplit, ...] = ()
     node_ids: Array | None = None
     class_names: tuple[str, ...] | None = None
+    inferred: bool = False
+    """Whether classes and columns were read off the data, as no definition of the dataset lists them."""
 
 
 # -------------------------------------------------------------------- npz files
@@ -224,25 +226,62 @@ def read_attributed(folder: Path, name: str) -> Raw:
 _YEAR, _NUM_FEATURE_COLUMNS = 5, 5  # status, gender, major, minor, dorm, year, high school
 
 
+@dataclass(frozen=True)
+class School:
+    """The public definition of one school's task: the years to tell apart, and the codes of each feature column.
+
+    Codes are written as ranges. A code that is not listed gives no column, as a missing value (0) does.
+    """
+
+    years: tuple[int, ...]
+    codes: tuple[str, ...]
+
+    def columns(self) -> list[IntArray]:
+        """The codes of each column, in rising order."""
+        return [np.concatenate([_code_range(part) for part in text.split(",")]) for text in self.codes]
+
+
+SCHOOLS = {
+    ("UCLA26", 1000): School(
+        (2005, 2006, 2007, 2008, 2009),
+        (
+            "1-6",
+            "1-2",
+            "140-149,151-166,168,170-171,173-176,178-182,184-186,188-190,193-198,200-201,203-229,231-236,238-239,"
+            "242-247,249-250,252-254,256,258-259,263-265,267-279,281-283,285-290,292-310,312-320,323-325,329-330,"
+            "332-333,335,337-343,347-365,367-373,375-376",
+            "140-149,151-159,161-166,168-171,173-176,178-185,188-189,193-229,231-236,238-239,242-243,245-247,249-250,"
+            "252-254,256-259,263-265,267-279,282-283,286-308,310,312-314,316-320,323-325,327,329-330,332-333,335-343,"
+            "347-365,367-376",
+            "145,189-253",
+        ),
+    )
+}
+"""Schools whose years and codes are part of the dataset's definition, by name and smallest class."""
+
+
 def read_facebook100(folder: Path, school: str, min_class_size: int) -> Raw:
     """One school: predict the year among years of at least ``min_class_size`` people.
 
-    The first five columns are one-hot over the whole school (0, a missing value, gives no column);
-    people of other years go first, then those left without a friend. ``node_ids`` are rows of the file.
+    The graph is of the people of these years, with or without friends; ``node_ids`` are rows of the file. The first
+    five columns are one-hot (0, a missing value, gives no column). Years and codes come from the school's definition
+    in :data:`SCHOOLS`; for any other school they are read off its people, which levels that protect them refuse.
     """
     from scipy.io import loadmat
 
     stored = loadmat(folder / f"{school}.mat")
     adjacency, info = sp.csr_array(stored["A"]), stored["local_info"].astype(np.int64)
-    years = _large_years(info[:, _YEAR], school, min_class_size)
+    defined = SCHOOLS.get((school, min_class_size))
+    if defined is None:
+        years = _large_years(info[:, _YEAR], school, min_class_size)
+        codes = [np.unique(column[column > 0]) for column in info[:, :_NUM_FEATURE_COLUMNS].T]
+    else:
+        years, codes = np.array(defined.years), defined.columns()
     kept = np.flatnonzero(np.isin(info[:, _YEAR], years))
-    friends = adjacency[kept][:, kept]
-    befriended = friends.sum(axis=1) > 0
-    kept, friends = kept[befriended], friends[befriended][:, befriended]
-    features = sp.hstack([_one_hot(info[:, column]) for column in range(_NUM_FEATURE_COLUMNS)]).tocsr()[kept]
-    source, target = friends.tocoo().coords
+    features = sp.hstack([_one_hot(info[kept, place], known) for place, known in enumerate(codes)]).tocsr()
+    source, target = adjacency[kept][:, kept].tocoo().coords
     labels = np.searchsorted(years, info[kept, _YEAR])
-    return Raw(source, target, features, labels, (), kept, tuple(str(year) for year in years))
+    return Raw(source, target, features, labels, (), kept, tuple(str(year) for year in years), defined is None)
 
 
 def _large_years(year: IntArray, school: str, min_class_size: int) -> IntArray:
@@ -257,8 +296,13 @@ def _large_years(year: IntArray, school: str, min_class_size: int) -> IntArray:
     return large
 
 
-def _one_hot(column: IntArray) -> sp.csr_array:
-    values = np.unique(column[column > 0])
-    known = np.flatnonzero(column > 0)
+def _one_hot(column: IntArray, codes: IntArray) -> sp.csr_array:
+    place = np.minimum(np.searchsorted(codes, column), len(codes) - 1)
+    known = np.flatnonzero(codes[place] == column)
     ones = np.ones(len(known), dtype=np.float32)
-    return sp.csr_array((ones, (known, np.searchsorted(values, column[known]))), shape=(len(column), len(values)))
+    return sp.csr_array((ones, (known, place[known])), shape=(len(column), len(codes)))
+
+
+def _code_range(text: str) -> IntArray:
+    low, _, high = text.partition("-")
+    return np.arange(int(low), int(high or low) + 1)

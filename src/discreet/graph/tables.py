@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,13 +11,16 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
-from discreet.graph.graph import MASKS, Graph
-from discreet.graph.labels import decode_classes, encode_classes
+from discreet.graph.encoding import encode, measure
+from discreet.graph.graph import CLASS_LIST, MASKS, Graph
+from discreet.graph.labels import check_class_values, decode_classes, encode_classes
+from discreet.graph.schema import IGNORE, Column, Schema, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Weights = Literal["refuse", "ignore"]
+OtherLabels = Literal["refuse", "ignore"]
 ID_COLUMNS = ("id", "node", "node_id")
 LABEL_COLUMNS = ("label", "class", "y")
 SPLIT_COLUMNS = ("split",)
@@ -29,23 +33,32 @@ def from_pandas(
     nodes: pd.DataFrame,
     *,
     directed: bool | None = None,
+    schema: Schema | None = None,
     source: str | None = None,
     target: str | None = None,
     id: str | None = None,
     label: str | None = None,
-    features: Sequence[str] | None = None,
+    features: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] | None = None,
     split: str | None = None,
-    classes: Sequence[Any] | None = None,
+    classes: str | Sequence[Any] | None = None,
     weights: Weights = "refuse",
+    other_labels: OtherLabels = "refuse",
     name: str = "graph",
 ) -> Graph:
     """Build a graph from a table of edges and a table of nodes.
 
+    The features are encoded as the schema says, column by column name; see ``discreet.graph.encoding`` for what a
+    column becomes of which nothing is declared. ``graph.schema`` holds every column and what became of it: read the
+    tables of next month with ``schema=model.schema_``.
+
     Parameters
     ----------
     directed
-        False reads each row as an undirected edge, True keeps directions, None looks: a table that
-        holds both directions of every edge is undirected, any other is directed.
+        True keeps directions; by default each row is an undirected edge. Edges are never looked at to find out.
+    schema
+        What the columns mean; see ``discreet.graph.schema``. Where it lists columns, each of them must be in the
+        table, and no other. The options below go before it.
     source, target
         Columns of the edge table; the first two by default.
     id
@@ -54,43 +67,55 @@ def from_pandas(
     label
         Column of classes; by default one named label, class or y, if any. Empty or -1 is unlabelled.
     features
-        Feature columns; by default all numeric columns that are left, and any other column is an error.
+        Feature columns; by default all that are left. With it, any other column is ignored.
+    ignore
+        Columns of the node table that are not read.
     split
         Column with train, val, test or nothing; by default one named split, if any.
     classes
         The public class list. Without it the classes are those that occur in the table.
     weights
         A weight column with values other than 1 is refused, or ignored.
+    other_labels
+        A label outside the class list is refused, or ignored: the node is then unlabelled. Predicting needs no label.
     """
     for table, held in (("edge", edges), ("node", nodes)):
         if not held.columns.is_unique:
             twice = held.columns[held.columns.duplicated()][0]
             raise GraphError(f"the {table} table has more than one column {twice!r}")
-    columns = pick_node_columns(nodes.columns, id=id, label=label, split=split)
-    chosen = _feature_columns(nodes, features, columns)
+    _check_asked(nodes.columns, "node", id=id, label=label, split=split)
+    given = (schema or Schema()).with_given(
+        id=id, label=label, split=split, source=source, target=target, classes=_listed(classes), directed=directed
+    )
+    columns = pick_node_columns(nodes.columns, given)
+    settled = _settled_columns(nodes, given, columns, _listed(features), _listed(ignore) or ())
     keys = id_keys(nodes[columns["id"]])
-    _check_ids(keys)
-    source, target = pick_edge_columns(edges.columns, source, target)
+    _check_ids(keys, nodes[columns["id"]])
+    ends = pick_edge_columns(edges.columns, given.source, given.target)
     check_weights(edges, weights)
-    sources, targets = _match_endpoints(edges, (source, target), keys)
-    labels, names = (None, None)
-    if columns["label"] is not None:
-        labels, names = encode_classes(nodes[columns["label"]].tolist(), classes)
-    elif classes is not None:
-        names = tuple(str(value) for value in classes)
+    sources, targets = _match_endpoints(edges, ends, keys)
+    labels, names = _labels(nodes, columns["label"], given.classes, other_labels == "refuse")
     masks: dict[str, Any] = {}
     if columns["split"] is not None:
         masks.update(masks_from_words(nodes[columns["split"]].tolist()))
+    matrix, feature_names = encode(nodes, settled)
+    complete = given.with_given(
+        **columns, columns=settled, source=ends[0], target=ends[1], classes=names, directed=bool(given.directed)
+    )
+    ignored = tuple(str(column) for column in edges.columns if column not in ends)
     return Graph.from_edges(
         sources,
         targets,
-        _feature_matrix(nodes, chosen),
+        matrix,
         labels,
-        directed=directed,
+        directed=bool(given.directed),
         num_classes=None if names is None else len(names),
         class_names=names,
+        feature_names=feature_names,
         node_ids=keys.to_numpy(dtype=np.int64) if keys.dtype.kind == "i" else _text_array(keys),
         name=name,
+        schema=replace(complete, edges_ignored=ignored),
+        inferred=frozenset({CLASS_LIST}) if given.classes is None else frozenset(),
         **masks,
     )
 
@@ -142,23 +167,27 @@ def masks_from_words(words: Sequence[Any]) -> dict[str, BoolArray]:
 # -------------------------------------------------------------------- choosing columns
 
 
-def pick_node_columns(
-    columns: Sequence[str], *, id: str | None, label: str | None, split: str | None
-) -> dict[str, str | None]:
-    """Which columns of the node table hold the id, the label and the split."""
+def pick_node_columns(columns: Sequence[str], schema: Schema) -> dict[str, Any]:
+    """Which columns of the node table hold the id, the label and the split.
+
+    The label and the split that a schema names may be absent: the table to predict on has neither.
+    """
     if len(columns) == 0:
         raise GraphError("the node table has no columns")
-    return {
-        "id": _pick(columns, id, ID_COLUMNS, "node") or columns[0],
-        "label": _pick(columns, label, LABEL_COLUMNS, "node"),
-        "split": _pick(columns, split, SPLIT_COLUMNS, "node"),
-    }
+    _check_asked(columns, "node", id=schema.id)
+    features = {column.name for column in schema.columns or ()}
+    free = [column for column in columns if column not in features]
+    present = set(columns)
+    found: dict[str, Any] = {"id": schema.id or _usual(free, ID_COLUMNS) or columns[0]}
+    for role, usual in (("label", LABEL_COLUMNS), ("split", SPLIT_COLUMNS)):
+        named = getattr(schema, role)
+        found[role] = (named if named in present else None) if named is not None else _usual(free, usual)
+    return found
 
 
 def pick_edge_columns(columns: Sequence[str], source: str | None, target: str | None) -> tuple[str, str]:
     """Which columns of the edge table hold the endpoints: the first two that are not taken."""
-    for asked in (source, target):
-        _pick(columns, asked, (), "edge")
+    _check_asked(columns, "edge", source=source, target=target)
     free = [column for column in columns if column not in (source, target)]
     if len(free) < (source is None) + (target is None):
         raise GraphError(f"the edge table needs two columns of endpoints, but has {len(columns)}")
@@ -167,42 +196,77 @@ def pick_edge_columns(columns: Sequence[str], source: str | None, target: str | 
     return source, free[0] if target is None else target
 
 
-def _pick(columns: Sequence[str], asked: str | None, usual: tuple[str, ...], table: str) -> str | None:
-    if asked is not None:
-        if asked not in list(columns):
-            shown = ", ".join(str(column) for column in list(columns)[:12])
-            raise GraphError(f"the {table} table has no column {asked!r} (it has: {shown})")
-        return asked
+def _check_asked(columns: Sequence[str], table: str, **asked: str | None) -> None:
+    missing = next((name for name in asked.values() if name is not None and name not in list(columns)), None)
+    if missing is not None:
+        shown = ", ".join(str(column) for column in list(columns)[:12])
+        raise GraphError(f"the {table} table has no column {missing!r} (it has: {shown})")
+
+
+def _usual(columns: Sequence[str], usual: tuple[str, ...]) -> str | None:
     by_name = {str(column).lower(): column for column in reversed(list(columns))}
     return next((by_name[name] for name in usual if name in by_name), None)
 
 
-def _feature_columns(nodes: pd.DataFrame, features: Sequence[str] | None, columns: dict[str, str | None]) -> list[str]:
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+def _listed(given: str | Sequence[Any] | None) -> tuple[str, ...] | None:
+    """One text is a list with commas; no class and no column of a table of ours holds one."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return tuple(part.strip() for part in given.split(",") if part.strip())
+    return tuple(str(part) for part in given)
 
-    if isinstance(features, str):
-        features = [features]
+
+def _settled_columns(
+    nodes: pd.DataFrame,
+    schema: Schema,
+    columns: dict[str, Any],
+    features: tuple[str, ...] | None,
+    ignore: tuple[str, ...],
+) -> tuple[Column, ...]:
+    """Every column of the node table that has no other role, with what becomes of it."""
     taken = {column for column in columns.values() if column is not None}
-    chosen = [c for c in nodes.columns if c not in taken] if features is None else list(features)
-    for column in chosen:
-        _pick(nodes.columns, column, (), "node")
-        kind = nodes[column].dtype
-        if not (is_numeric_dtype(kind) or is_bool_dtype(kind)):
-            raise GraphError(
-                f"column {column!r} of the node table is not numeric: encode it, or name the feature columns"
-            )
-    if not chosen:
-        raise GraphError("the node table has no feature columns")
-    return chosen
+    names = [column for column in nodes.columns if column not in taken]
+    present = set(names)
+    for asked in (*(features or ()), *ignore):
+        if asked not in present:
+            _check_asked(nodes.columns, "node", asked=asked)
+            raise GraphError(f"the column {asked!r} of the node table has another role already")
+    declared = schema.declared_for(names)
+    if schema.columns is not None and features is None:
+        _check_columns(schema, names, declared, ignore)
+    left_out = set(ignore) | (set() if features is None else present - set(features))
+    declared |= {name: Column(name, IGNORE) for name in left_out}
+    order = list(features or ()) + [name for name in names if name in left_out] if features is not None else names
+    if schema.columns is not None:  # the order of the schema, whatever that of the table
+        rank = {column.name: place for place, column in enumerate(schema.columns)}
+        order.sort(key=lambda name: rank.get(name, len(rank)))
+    return measure(nodes, order, declared)
 
 
-def _feature_matrix(nodes: pd.DataFrame, chosen: list[str]) -> Any:
-    import pandas as pd
+def _check_columns(schema: Schema, names: list[str], declared: dict[str, Column], ignore: tuple[str, ...]) -> None:
+    """Refuse a table that lacks columns of the schema, or has more."""
+    present, said = set(names), []
+    wanted = (column for column in schema.columns or () if column.kind != IGNORE and not column.is_pattern)
+    missing = [column.name for column in wanted if column.name not in present]
+    extra = [name for name in names if name not in declared and name not in ignore]
+    if missing:
+        said.append(f"it lacks {shorten(missing)}")
+    if extra:
+        said.append(f'it has {shorten(extra)} beside (ignore them with --column ignore=NAME or kind = "ignore")')
+    if said:
+        raise GraphError(f"the node table does not have the columns of the schema: {'; '.join(said)}")
 
-    part = nodes[chosen]
-    if all(isinstance(kind, pd.SparseDtype) for kind in part.dtypes):
-        return part.sparse.to_coo()
-    return part.to_numpy(dtype=np.float64, na_value=np.nan)
+
+def _labels(
+    nodes: pd.DataFrame, column: str | None, classes: tuple[str, ...] | None, refuse_unknown: bool
+) -> tuple[IntArray | None, tuple[str, ...] | None]:
+    if column is None:
+        return None, classes
+    values = nodes[column].tolist()
+    if classes is None:
+        check_class_values(values, column)
+    return encode_classes(values, classes, refuse_unknown=refuse_unknown)
 
 
 # -------------------------------------------------------------------- matching ids
@@ -242,9 +306,14 @@ def _text_array(keys: pd.Series) -> Array:
     return np.array(keys.tolist(), dtype=np.str_)
 
 
-def _check_ids(keys: pd.Series) -> None:
+def _check_ids(keys: pd.Series, ids: pd.Series) -> None:
     if keys.dtype.kind != "i" and (keys == "").any():
         raise GraphError(f"row {int((keys == '').argmax())} of the node table has no id")
+    kinds = {str if isinstance(node, str) else type(node) for node in ids.tolist()} if ids.dtype == object else set()
+    if str in kinds and len(kinds) > 1:
+        raise GraphError(
+            f"the node ids in column {ids.name!r} are of two types, text and numbers: write all of them as text"
+        )
     twice = keys.duplicated()
     if twice.any():
         raise GraphError(f"node id {keys[twice].iloc[0]!r} stands more than once in the node table")

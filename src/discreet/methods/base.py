@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
@@ -19,8 +19,11 @@ from torch import nn
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
 from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.files import to_json
-from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.convert import GraphLike, as_graph
+from discreet.graph.graph import PublicFacts
+from discreet.graph.matching import match_graph
 from discreet.graph.parts import PublicPart
+from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.declaration import Declaration
@@ -69,6 +72,7 @@ class NodeClassifier(BaseEstimator):
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
     ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
     ``predict`` gives positions in it), ``n_features_in_``, and ``feature_names_in_`` where features have names.
+    ``schema_`` says how tables are read for this model: pass it on when you read the tables of next month.
     """
 
     declaration: ClassVar[Declaration]
@@ -163,18 +167,20 @@ class NodeClassifier(BaseEstimator):
         notes, claim = self._notes(public, level), self._claim((public, *extra), level)
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
 
-    def plan_for(self, graph: Graph) -> Plan:
+    def plan_for(self, graph: GraphLike) -> Plan:
         """The plan for a graph, from its public facts as the level sees them."""
-        return self.plan(self._checked_privacy().level.split(graph)[0].facts)
+        return self.plan(self._checked_privacy().level.split(as_graph(graph))[0].facts)
 
-    def fit(self, graph: Graph, *, extra_graphs: Sequence[Graph] = (), progress: Progress | None = None) -> Self:
-        """Learn from the graph under the plan.
+    def fit(
+        self, graph: GraphLike, *, extra_graphs: Sequence[GraphLike] = (), progress: Progress | None = None
+    ) -> Self:
+        """Learn from the graph (ours, or a ``Data`` of torch_geometric, see ``discreet.from_pyg``) under the plan.
 
         ``extra_graphs`` are further private graphs on which ``predict`` will be wanted: methods that read
         edges to predict plan a charged aggregation for each, as if all held the same edges.
         """
         level = self._checked_privacy().level
-        split = [level.split(given) for given in (graph, *extra_graphs)]
+        split = [level.split(as_graph(given)) for given in (graph, *extra_graphs)]
         parts = [public for public, _ in split]
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
         noise = NoiseSource(insecure_seed=self.insecure_noise_seed)
@@ -209,19 +215,22 @@ class NodeClassifier(BaseEstimator):
         """Keep what is public of the graphs."""
         self.public_ = parts[0].facts
         self.extra_public_ = [part.facts for part in parts[1:]]
-        self._set_classes(parts[0].class_names, parts[0].feature_names)
+        known = parts[0].schema or Schema()
+        self._set_schema(replace(known, classes=parts[0].class_names, features=parts[0].feature_names))
 
-    def _resume(self, public: PublicFacts, extra: Sequence[PublicFacts]) -> None:
-        """Make ready for :meth:`_restore`: a release that is loaded knows its public facts."""
+    def _resume(self, public: PublicFacts, extra: Sequence[PublicFacts], schema: Schema) -> None:
+        """Make ready for :meth:`_restore`: a release that is loaded knows its public facts and its columns."""
         self.public_, self.extra_public_ = public, list(extra)
-        self._set_classes(None, None)
+        self._set_schema(schema)
         self._prepare()
 
-    def _set_classes(self, class_names: Sequence[str] | None, feature_names: Sequence[str] | None) -> None:
-        self.classes_ = np.arange(self.public_.num_classes) if class_names is None else np.array(class_names)
+    def _set_schema(self, schema: Schema) -> None:
+        """Keep what columns and classes mean; it is public, and part of the model."""
+        names = np.arange(self.public_.num_classes) if schema.classes is None else np.array(schema.classes)
+        self.schema_, self.classes_ = schema, names
         self.n_features_in_ = self.public_.num_features
-        if feature_names is not None:
-            self.feature_names_in_ = np.array(feature_names, dtype=object)
+        if schema.features is not None:
+            self.feature_names_in_ = np.array(schema.features, dtype=object)
 
     def _prepare(self) -> None:
         """Device, generator and an empty list of watched modules, for a fit or a restored release."""
@@ -265,14 +274,16 @@ class NodeClassifier(BaseEstimator):
 
     def predict_proba(
         self,
-        graph: Graph,
+        graph: GraphLike,
         *,
         nodes: npt.ArrayLike | None = None,
         audience: str = "anyone",
         public: bool = False,
         uncovered: bool = False,
     ) -> SingleArray:
-        """Class probabilities, one row per node (or for each of ``nodes``).
+        """Class probabilities, one row per node (or for each of ``nodes``), one column per class of ``classes_``.
+
+        The graph needs no labels. Where features have names they are matched by these, in any order.
 
         ``public=True`` states that nothing in ``graph`` is private (another graph than the private one that
         was trained on): the released weights may then be applied to it freely.
@@ -283,23 +294,23 @@ class NodeClassifier(BaseEstimator):
         self._check_fitted()
         if audience not in ("anyone", "owner"):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
-        self._check_matches(graph)
+        seen = match_graph(as_graph(graph), self.schema_, self.public_)
         free = uncovered or public
-        part = open_for_prediction(graph, self._checked_privacy().level, self.covers, everything=free)
+        part = open_for_prediction(seen, self._checked_privacy().level, self.covers, everything=free)
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
         found = self._probabilities(part)
         return found if nodes is None else found[np.asarray(nodes)]
 
-    def predict(self, graph: Graph, **options: Any) -> IntArray:
+    def predict(self, graph: GraphLike, **options: Any) -> IntArray:
         """The most probable class; options as in :meth:`predict_proba`."""
         return self.predict_proba(graph, **options).argmax(axis=1)
 
     @overload
     def score(
         self,
-        graph: Graph,
+        graph: GraphLike,
         mask: str = ...,
         *,
         metric: str = ...,
@@ -309,12 +320,12 @@ class NodeClassifier(BaseEstimator):
 
     @overload
     def score(
-        self, graph: Graph, mask: str = ..., *, metric: str = ..., by_class: Literal[True], uncovered: bool = ...
+        self, graph: GraphLike, mask: str = ..., *, metric: str = ..., by_class: Literal[True], uncovered: bool = ...
     ) -> list[ClassScore]: ...
 
     def score(
         self,
-        graph: Graph,
+        graph: GraphLike,
         mask: str = "test",
         *,
         metric: str = "accuracy",
@@ -325,6 +336,7 @@ class NodeClassifier(BaseEstimator):
         outside every guarantee where labels or predictions are. ``by_class=True`` gives how each class fares instead,
         the most frequent first.
         """
+        graph = match_graph(as_graph(graph), self.schema_, self.public_)
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
             raise ParameterError(f"the {mask} mask holds no labelled node")
@@ -337,12 +349,6 @@ class NodeClassifier(BaseEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-
-    def _check_matches(self, graph: Graph) -> None:
-        if graph.num_features != self.public_.num_features:
-            raise ParameterError(
-                f"{self.method} was fitted on {self.public_.num_features} features, the graph has {graph.num_features}"
-            )
 
     # ---------------------------------------------------------------- release
 
@@ -368,6 +374,7 @@ class NodeClassifier(BaseEstimator):
             },
             "public": asdict(self.public_),
             "extra_public": [asdict(facts) for facts in self.extra_public_],
+            "schema": self.schema_.to_json(),
         }
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet.errors import PrivacyError, UnsupportedError
+from discreet.graph.declared import check_declared
 from discreet.graph.graph import Graph
 from discreet.graph.parts import EDGES, EVERYTHING_PUBLIC, FEATURES, LABELS, PARTS, PrivatePart, PublicPart
 from discreet.limits import DEGREE, PROBABILITY, shown
@@ -81,6 +82,7 @@ class Level(ABC):
 
         Guarantee: the public part holds no array that :attr:`private` names; on two neighbours it is the same. A graph
         whose split was chosen by labels is refused where those are private, for its masks are public.
+        Classes, direction, ranges and categories that were read off a private part are refused too.
         """
         if graph.split_reads_labels and LABELS in self.private:
             raise UnsupportedError(
@@ -88,6 +90,7 @@ class Level(ABC):
                 "example"
             )
         seen = self.view(graph)
+        check_declared(seen, self.private)
         return PublicPart(seen, self.private), PrivatePart(seen)
 
     def check(self, graph_directed: bool) -> None:  # noqa: B027  (most levels take any graph)

@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.files import from_json
 from discreet.graph.graph import PublicFacts
+from discreet.graph.schema import Schema
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import Compute
 from discreet.methods.registry import find_method, load_method
@@ -33,7 +34,9 @@ def _rebuild(config: dict[str, Any], compute: Compute | None) -> NodeClassifier:
     privacy = Privacy(parse_level(given["level"]), from_json(given["epsilon"]), given["delta"])
     estimator = load_method(find_method(config["method"]))(privacy, compute=compute)
     estimator.set_params(**{key: _tuples(from_json(value)) for key, value in config["params"].items()})
-    estimator._resume(PublicFacts(**config["public"]), [PublicFacts(**facts) for facts in config["extra_public"]])
+    schema = Schema.from_json(config.get("schema") or {})  # releases of before had none
+    facts = PublicFacts(**config["public"])
+    estimator._resume(facts, [PublicFacts(**extra) for extra in config["extra_public"]], schema)
     return estimator
 
 

@@ -1,0 +1,207 @@
+"""Tables from files: CSV, TSV and Parquet, each with a header that names every column.
+
+A row with too few or too many cells is refused with its line, before anything else reads the file: parsers fill or drop
+cells in silence, and a shifted row trains a wrong model without a word.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import DataNotFoundError, GraphError
+from discreet.graph.encoding import MISSING_WORDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PARQUET = (".parquet", ".pq")
+TABLE_SUFFIXES = (*SEPARATORS, *PARQUET)
+WIDE = 500  # from so many columns on, a reader of plain numbers is many times faster than a general one
+_BLOCK = 1 << 24
+_LINE_END, _QUOTE = ord("\n"), b'"'
+
+
+def find_table(folder: Path, stem: str) -> Path:
+    """The one table of that name in a folder."""
+    found = [folder / f"{stem}{suffix}" for suffix in TABLE_SUFFIXES if (folder / f"{stem}{suffix}").exists()]
+    if not found:
+        names = ", ".join(f"{stem}{suffix}" for suffix in TABLE_SUFFIXES)
+        raise DataNotFoundError(f"the folder {folder} has none of {names}")
+    if len(found) > 1:
+        raise GraphError(f"the folder {folder} has both {found[0].name} and {found[1].name}: remove one")
+    return found[0]
+
+
+def read_header(path: Path) -> list[str]:
+    """The names of the columns; one that is missing or stands twice is refused."""
+    _check_table(path)
+    if path.suffix in PARQUET:
+        import pyarrow.parquet as parquet
+
+        names = [name for name in _reading(path, parquet.read_schema, path).names if not name.startswith("__")]
+    else:
+        names = _reading(path, _first_row, path)
+    nameless = next((place for place, name in enumerate(names, start=1) if not name.strip()), None)
+    if nameless is not None:
+        raise GraphError(
+            f"{path}: column {nameless} has no name: name it in the first line, or remove it "
+            "(pandas writes such a column for its index: to_csv(index=False) does not)"
+        )
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise GraphError(f"{path} has more than one column {name!r}")
+        seen.add(name)
+    return names
+
+
+def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.DataFrame:
+    """The whole table; the cells of ``as_text`` as they are written (or as ``kind``), others as the library reads."""
+    import pandas as pd
+
+    if path.suffix in PARQUET:
+        table = _reading(path, pd.read_parquet, path)
+        return table if table.index.names == [None] else table.reset_index()
+    columns, separator = read_header(path), SEPARATORS[path.suffix]
+    rows, quoted = _check_rows(path, separator, len(columns))
+    if len(columns) >= WIDE and not quoted:
+        return _read_wide(path, separator, columns, as_text, rows)
+    # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
+    missing = {column: list(MISSING_WORDS) for column in columns if column not in as_text}
+    return _reading(
+        path,
+        pd.read_csv,
+        path,
+        sep=separator,
+        dtype={column: kind for column in columns if column in as_text},
+        na_values=missing,
+        keep_default_na=False,
+        index_col=False,
+        encoding="utf-8-sig",
+        low_memory=False,
+    )
+
+
+# -------------------------------------------------------------------- rows of one length
+
+
+def _check_rows(path: Path, separator: str, width: int) -> tuple[int, bool]:
+    """How many rows there are under the header, and whether cells are quoted; a ragged row is refused with its line."""
+    try:
+        with path.open("rb") as file:
+            rows = _check_plain_rows(path, file, separator.encode(), width)
+    except _QuotedError:
+        return _reading(path, _check_quoted_rows, path, separator, width), True
+    return rows, False
+
+
+class _QuotedError(Exception):
+    """A quote was met: separators and line ends may stand inside cells."""
+
+
+def _check_plain_rows(path: Path, file: IO[bytes], separator: bytes, width: int) -> int:
+    line, rows = 0, 0
+    for block in _blocks(file):
+        if _QUOTE in block:
+            raise _QuotedError
+        cells = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(cells == _LINE_END)
+        counts = np.diff(np.searchsorted(np.flatnonzero(cells == separator[0]), ends), prepend=0) + 1
+        filled = np.diff(ends, prepend=-1) > np.where(cells[np.maximum(ends - 1, 0)] == ord("\r"), 2, 1)
+        if width == 1:
+            filled[:] = True
+        wrong = filled & (counts != width)
+        if wrong.any():
+            place = int(wrong.argmax())
+            _refuse_row(path, line + place + 1, int(counts[place]), width)
+        line, rows = line + len(ends), rows + int(filled.sum())
+    return rows - 1
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """The file in portions of whole lines, the last with an end of line too."""
+    while block := file.read(_BLOCK):
+        block += file.readline()
+        yield block if block.endswith(b"\n") else block + b"\n"
+
+
+def _check_quoted_rows(path: Path, separator: str, width: int) -> int:
+    rows = 0
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        for cells in reader:
+            if cells and len(cells) != width:
+                _refuse_row(path, reader.line_num, len(cells), width)
+            rows += bool(cells)
+    return rows - 1
+
+
+def _refuse_row(path: Path, line: int, found: int, width: int) -> None:
+    raise GraphError(
+        f"{path}, line {line}: {found} cells where the header names {width} columns; "
+        "a decimal comma, or a separator inside a cell, must stand in quotes"
+    )
+
+
+# -------------------------------------------------------------------- wide tables of numbers
+
+
+def _read_wide(path: Path, separator: str, columns: list[str], as_text: Collection[str], rows: int) -> pd.DataFrame:
+    """The numbers of a wide table in one float32 array, and its text columns beside them."""
+    import pandas as pd
+
+    from discreet.graph.wide_numbers import parse_block
+
+    text = [place for place, name in enumerate(columns) if name in as_text]
+    numbers = [name for name in columns if name not in as_text]
+    matrix = np.empty((rows, len(numbers)), dtype=np.float32)
+    words: dict[str, list[str]] = {columns[place]: [] for place in text}
+    done = 0
+    with path.open("rb") as file:
+        while not file.readline().strip():  # the header, after empty lines that may stand before it
+            pass
+        for block in _blocks(file):
+            found, cells = parse_block(path, block, separator, columns, text, matrix[done:], done)
+            for place, written in zip(text, cells, strict=True):
+                words[columns[place]] += written
+            done += found
+    table = pd.DataFrame(matrix[:done], columns=numbers, copy=False)
+    return pd.concat([pd.DataFrame(words, dtype=object), table], axis=1, copy=False) if text else table
+
+
+# -------------------------------------------------------------------- libraries and their complaints
+
+
+def _first_row(path: Path) -> list[str]:
+    separator = SEPARATORS[path.suffix]
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for cells in csv.reader(file, delimiter=separator, strict=True):
+            if cells:
+                return cells
+    raise ValueError("it is empty")
+
+
+def _check_table(path: Path) -> None:
+    if not path.exists():
+        raise DataNotFoundError(f"there is no file {path}")
+    if path.suffix not in TABLE_SUFFIXES:
+        raise GraphError(f"{path} must be one of {', '.join(TABLE_SUFFIXES)}")
+
+
+def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
+    """Turn a library's complaint about a file into one sentence."""
+    try:
+        return read(*args, **options)
+    except GraphError:
+        raise
+    except ImportError as error:
+        raise GraphError(f"reading {path} needs pyarrow: install discreet[parquet]") from error
+    except (ValueError, OSError, KeyError, csv.Error) as error:  # parser, encoding and Arrow errors among them
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise GraphError(f"{path} cannot be read as a table: {reason}") from error

@@ -1,0 +1,61 @@
+"""What was read off private data is refused, and what was declared is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discreet.errors import GraphError
+from discreet.graph import Graph, from_pandas
+from discreet.graph.schema import Column, Schema
+from discreet.privacy.levels import parse_level
+
+EDGES = pd.DataFrame({"s": ["a", "b"], "t": ["b", "c"]})
+NODES = pd.DataFrame({"id": ["a", "b", "c"], "age": [1.0, 2.0, 9.0], "town": ["x", "y", "x"], "label": ["p", "q", "p"]})
+DECLARED = (Column("age", "numeric", range=(0, 9)), Column("town", "category", categories=("x", "y")))
+PRIVATE_RECORDS = ["node", "node:promised,max_degree=5", "neighbor:1", "local"]
+
+
+@pytest.mark.parametrize("level", PRIVATE_RECORDS)
+def test_classes_and_columns_are_declared_where_records_are_private(level: str) -> None:
+    split = parse_level(level).split
+    with pytest.raises(GraphError, match="--column classes="):
+        split(from_pandas(EDGES, NODES))
+    with pytest.raises(GraphError, match=r"columns age, town .* \[columns.age\] kind = \"numeric\", range ="):
+        split(from_pandas(EDGES, NODES, classes=["p", "q"]))
+    split(from_pandas(EDGES, NODES, schema=Schema(DECLARED, classes=("p", "q"))))
+
+
+def test_public_records_may_be_looked_at() -> None:
+    for level in ("edge", "none"):
+        parse_level(level).split(from_pandas(EDGES, NODES))
+
+
+@pytest.mark.parametrize("level", ["edge", "node:promised,max_degree=5", "neighbor:1,edges=promised"])
+def test_private_edges_are_not_asked_for_their_direction(level: str) -> None:
+    graph = Graph.from_edges([0, 1], [1, 0], np.eye(2), [0, 1], num_classes=2)
+    with pytest.raises(GraphError, match="directed=True or directed=False"):
+        parse_level(level).split(graph)
+    parse_level(level).split(Graph.from_edges([0, 1], [1, 0], np.eye(2), [0, 1], num_classes=2, directed=False))
+    parse_level(level).split(graph.to_undirected())
+
+
+def test_entries_that_stand_alone_have_no_direction_to_find() -> None:
+    """On the owned basis every entry is its source's own, so that nothing depends on what was found."""
+    graph = Graph.from_edges([0, 1], [1, 0], np.eye(2), [0, 1], num_classes=2)
+    parse_level("node").split(graph)
+
+
+def test_a_person_who_is_like_nobody_changes_no_fact() -> None:
+    """The neighbour with a label, a town and an age of its own has the same public part, or is refused."""
+    schema = Schema(
+        (Column("age", "numeric", range=(0, 9)), Column("town", "category", categories=("x", "y"), other=True)),
+        classes=("p", "q"),
+    )
+    odd = NODES.assign(age=[1.0, 2.0, 1e6], town=["x", "y", "elsewhere"], label=["p", "q", "q"])
+    level = parse_level("node")
+    one, two = (level.split(from_pandas(EDGES, nodes, schema=schema))[0] for nodes in (NODES, odd))
+    assert one.facts == two.facts
+    assert one.feature_names == two.feature_names
+    assert one.schema == two.schema

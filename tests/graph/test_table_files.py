@@ -1,0 +1,59 @@
+"""Tables from files: wide ones in linear time and exactly, ragged ones not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.errors import GraphError
+from discreet.graph.table_files import WIDE, read_table
+
+NUMBERS = ("0", "-1.5", "+2", "1e-3", "0.1", "123456789012345678901", "9007199254740993", "", "NA", ".5", "1.", "-0")
+
+
+def write_wide(path: Path, rows: int, end: str = "\n", seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
+    cells = [[NUMBERS[at] for at in rng.integers(0, len(NUMBERS), WIDE)] for _ in range(rows)]
+    header = ",".join(["id", *(f"w{place}" for place in range(WIDE)), "label"])
+    lines = [",".join([f"n{row}", *cells[row], "NA"]) for row in range(rows)]
+    path.write_bytes(end.join([header, *lines]).encode() + end.encode())
+    return cells
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_wide_tables_are_read_exactly(tmp_path: Path, end: str) -> None:
+    cells = write_wide(tmp_path / "nodes.csv", 30, end)
+    table = read_table(tmp_path / "nodes.csv", {"id", "label"})
+    expected = [[np.nan if cell in ("", "NA") else float(cell) for cell in row] for row in cells]
+    held = table[[f"w{place}" for place in range(WIDE)]].to_numpy()
+    np.testing.assert_array_equal(held, np.array(expected).astype(np.float32))
+    assert table["id"].tolist() == [f"n{row}" for row in range(30)]
+    assert table["label"].tolist() == ["NA"] * 30  # a name, not a missing number
+
+
+def test_the_last_line_may_lack_its_end(tmp_path: Path) -> None:
+    write_wide(tmp_path / "nodes.csv", 3)
+    (tmp_path / "nodes.csv").write_bytes((tmp_path / "nodes.csv").read_bytes().rstrip(b"\n"))
+    assert len(read_table(tmp_path / "nodes.csv", {"id", "label"})) == 3
+
+
+def test_wide_tables_refuse_text_and_ragged_rows(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.csv"
+    write_wide(path, 3)
+    text = path.read_text()
+    path.write_text(text.replace("n1,", "n1,red,", 1))
+    with pytest.raises(GraphError, match=f"line 3: {WIDE + 3} cells"):
+        read_table(path, {"id", "label"})
+    lines = text.splitlines()
+    lines[2] = ",".join(["n1", "red", *lines[2].split(",")[2:]])
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(GraphError, match=r"'w0' of .* holds 'red' in row 1"):
+        read_table(path, {"id", "label"})
+
+
+def test_quoted_cells_may_hold_separators(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.csv"
+    path.write_text('id,town,a\n1,"Paris, Texas",2\n2,"two\nlines",3\n')
+    assert read_table(path, {"id", "town"})["town"].tolist() == ["Paris, Texas", "two\nlines"]
