@@ -41,7 +41,8 @@ def star(n: int = 8) -> Graph:
     """One hub that sends to all others, whose features are alike."""
     features = np.zeros((n, 4))
     features[:, 0] = 1
-    graph = Graph.from_edges(np.zeros(n - 1, int), np.arange(1, n), features, np.arange(n) % 3, directed=True)
+    ends = np.zeros(n - 1, int), np.arange(1, n)
+    graph = Graph.from_edges(*ends, features, np.arange(n) % 3, directed=True, num_classes=3)
     return graph.with_masks(np.ones(n, bool), None, None)
 
 

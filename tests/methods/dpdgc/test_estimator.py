@@ -159,7 +159,8 @@ def blocks() -> Graph:
     labels = rng.integers(0, 2, n)
     same = labels[:, None] == labels[None, :]
     source, target = np.nonzero(np.triu(rng.random((n, n)) < np.where(same, 0.3, 0.02), 1))
-    return split(Graph.from_edges(source, target, np.ones((n, 2)), labels, directed=False), "75/10/15", 0)
+    graph = Graph.from_edges(source, target, np.ones((n, 2)), labels, directed=False, num_classes=2)
+    return split(graph, "75/10/15", 0)
 
 
 @pytest.mark.chance
