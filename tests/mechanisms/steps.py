@@ -25,6 +25,9 @@ class GivenSteps(GradientSteps):
     def touch(self) -> Touch:
         return Touch(self.touched_examples, self.change, "the test says so")
 
+    def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
+        raise NotImplementedError
+
     def losses(self, private: PrivatePart, positions: IntArray, **inputs: Any) -> torch.Tensor:
         raise NotImplementedError
 

@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
+from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.privacy.events.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.plan import Stage
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters, planned_parameters
 from discreet.training.networks import MLP, widths_of
 from tests.mechanisms.steps import GivenSteps, steps_stage
 
@@ -68,3 +70,36 @@ def test_a_term_moves_the_sum_of_many_by_no_more_than_its_clip_norm() -> None:
         labels[node], features[node] = -1, 0.0
         moved = np.linalg.norm(whole - total(graph.with_labels(labels).with_features(features)))
         assert 0.9 * clip_norm < moved <= clip_norm
+
+
+@pytest.mark.parametrize("at_once", [64, 4096])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_example_that_is_null_leaves_no_trace(sparse: bool, at_once: int) -> None:
+    """A batch with it and one without give the same bits: what Poisson batches under null need."""
+    nodes = 300
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((nodes, 20)).astype(np.float32) * (rng.random((nodes, 20)) < 0.4)
+    labels = rng.integers(0, 3, nodes)
+    labels[[3, 70, 299]] = -1
+    given = sp.csr_array(rows) if sparse else rows
+    graph = Graph.from_edges([0], [1], given, labels, directed=False, num_classes=3)
+    graph = graph.with_masks(np.arange(nodes), None, None)
+    network = MLP(widths_of(20, 8, 2, 3), "relu", 0.0, torch.Generator().manual_seed(0))
+    rule = StepRule(0.1, batch_size=100)
+    query = OwnRecordSteps(NodeLevel(1), "a sum", count_parameters(network), nodes, rule)
+    part = PrivatePart(graph, micro_batch=at_once)
+    for _ in range(5):
+        batch = np.flatnonzero(rng.random(nodes) < 0.5)
+        found = [
+            query.answer(part, batch=chosen, network=network)
+            for chosen in (np.union1d(batch, [3, 70, 299]), np.setdiff1d(batch, [3, 70, 299]))
+        ]
+        assert np.array_equal(*found)
+
+
+def test_sums_that_cannot_be_proved_are_refused_at_plan() -> None:
+    """With a million ego-nets of 10,000 slots rounding could exceed what is set aside."""
+    network = MLP([500, 64, 3], "relu", 0.0, torch.Generator().manual_seed(0))
+    assert planned_parameters(network, 10_000, slots=100) == count_parameters(network)
+    with pytest.raises(UnsupportedError, match="fewer training nodes"):
+        planned_parameters(network, 1_000_000, slots=10_000)

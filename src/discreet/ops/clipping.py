@@ -33,15 +33,15 @@ is within E of the sum of exact terms, in whatever order, batch and portions it 
 *Steps.* Let s be what is computed for a batch without the changed examples: the same bits on both graphs. With i ≥ 1
 of them the sum is within i·C′ + 2E of s, and C′ = C − 2E (:meth:`ClipRule.within`) makes that no more than i·C, which
 is what the proofs of ``privacy.events`` ask; between both graphs it moves by at most 2i·C′ + 2E. An example that is
-null adds exactly zero, but its place in the batch may move the rounding: where a proof needs s itself (Poisson batches
-under null), the caller has to leave such examples out of the batch.
+null adds exactly zero, but its place in the batch may move the rounding, and where a proof needs s itself (Poisson
+batches under null) that is too much: the caller leaves such examples out (``queries.gradients`` does).
 
-*What this rests on.* The rows of an example must be the same bits on both graphs. In a batch of the same size, at the
-same place, they are, whatever the other examples hold (tested on processors; kernels for sparse products on GPUs may
-share a row's work by what other rows hold). In another batch they may differ by single-precision rounding, which E does
-not cover. It plays no part where the batch is taken as known (all examples, fixed size). Under Poisson sampling proofs
-compare batches with and without the unit's examples: there the other terms together moved by up to 1e-6 C on ordinary
-data. Placed at ties between logits of 1e9, for weights that were known beforehand, 256 of them moved by 4.5 C.
+*What this rests on.* The rows of an example must be the same bits on both graphs, whatever the other examples hold and
+however many there are: E does not cover single-precision rounding. That is for the model to see to: dense products in
+whole tiles (``ops.row_products``), and nothing in which a number's rounding depends on its place. Tests compare the bits
+of all rows of the library's networks in batches of many sizes, on processors; kernels for sparse products on GPUs may
+share a row's work by what other rows hold. (With plain products the other terms of a Poisson batch moved together by up
+to 1e-6 C on ordinary data; placed at ties between logits of 1e9, for weights that were known beforehand, by 4.5 C.)
 """
 
 from __future__ import annotations
@@ -194,6 +194,11 @@ class ClippedSum:
 def trainable(model: nn.Module) -> list[nn.Parameter]:
     """The parameters that train, in the model's order."""
     return [p for p in model.parameters() if p.requires_grad]
+
+
+def widest_layer(model: nn.Module) -> int:
+    """Inputs and outputs of the widest affine layer together: what rounding errors of norms grow with."""
+    return max((sum(p.shape) for p in trainable(model) if p.ndim == 2), default=1)
 
 
 def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:

@@ -24,6 +24,12 @@ class _Examples(NamedTuple):
     rows: SparseMatrix
     labels: Tensor
 
+    def at(self, positions: IntArray) -> _Examples:
+        """The examples at these positions."""
+        if len(positions) == len(self.labels):
+            return self
+        return _Examples(self.rows.rows(positions), self.labels[torch.from_numpy(positions).to(self.labels.device)])
+
 
 @dataclass(frozen=True)
 class AdjacencyRowSteps(GradientSteps):
@@ -44,10 +50,13 @@ class AdjacencyRowSteps(GradientSteps):
 
     def losses(self, private: PrivatePart, positions: IntArray, *, network: nn.Module, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's adjacency row."""
-        rows, labels = private.remember(("adjacency rows", self.level), lambda: self._examples(private))
-        if len(positions) < len(labels):
-            rows, labels = rows.rows(positions), labels[torch.from_numpy(positions).to(labels.device)]
+        examples = private.remember(("adjacency rows", self.level), lambda: self._examples(private))
+        rows, labels = self.once(private, "rows", positions, lambda: examples.at(positions))
         return example_losses(network(rows), labels)
+
+    def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
+        """Of the training ids."""
+        return private.remember((self, "labels"), lambda: private.graph.labels[training_ids(private)])
 
     def _examples(self, private: PrivatePart) -> _Examples:
         ids = training_ids(private)

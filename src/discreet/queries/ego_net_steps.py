@@ -36,10 +36,11 @@ class EgoNetSteps(GradientSteps):
 
     def losses(self, private: PrivatePart, positions: IntArray, *, network: ReadsEgoNets, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's ego-net."""
-        ids, labels = private.remember("training labels", lambda: self._labels(private))
+        ids = private.remember((self, "ids"), lambda: training_ids(private))
         logits = self.ego_nets.logits(private, ids[positions], network)
-        return example_losses(logits, labels[torch.from_numpy(positions)])
+        labels = torch.from_numpy(self.labels(private)[positions]).to(private.device)
+        return example_losses(logits, labels)
 
-    def _labels(self, private: PrivatePart) -> tuple[IntArray, Tensor]:
-        ids = training_ids(private)
-        return ids, torch.tensor(private.graph.labels[ids], device=private.device)
+    def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
+        """Of the training ids."""
+        return private.remember((self, "labels"), lambda: private.graph.labels[training_ids(private)])

@@ -37,6 +37,11 @@ class BoundedEgoNets:
     fan_in: int
     failure: float | None = None
 
+    @property
+    def slots(self) -> int:
+        """Slots per ego-net."""
+        return sum(self.fan_in**hop for hop in range(self.hops + 1))
+
     def touched(self) -> tuple[int, str]:
         """How many ego-nets one unit can change, and why: ``reach.touched_examples``, with or without ``fan_in``."""
         return touched_examples(self.level, self.hops, num_nodes=self.num_nodes, failure=self.failure)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.parts import PrivatePart
 from discreet.limits import NORM
-from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, trainable
+from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, trainable, widest_layer
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
@@ -29,6 +29,7 @@ from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
+T = TypeVar("T")
 Sampling = Literal["poisson", "fixed"]
 Clipping = Literal["flat", "per-layer"]
 METRIC = "examples"
@@ -109,6 +110,20 @@ def count_parameters(network: nn.Module) -> int:
     return sum(p.numel() for p in trainable(network))
 
 
+def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) -> int:
+    """How many numbers a step moves; an error where sums of so many terms cannot be proved to keep to a clip norm.
+
+    ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
+    """
+    ClipRule.flat(1.0, _room(num_examples)).within(widest_layer(network), slots)
+    return count_parameters(network)
+
+
+def _room(num_examples: int) -> Room:
+    """Sums of as many terms as there are examples, which is public, in whatever micro-batches."""
+    return Room(num_examples, MOST_AT_ONCE, -(-num_examples // LEAST_AT_ONCE))
+
+
 @dataclass(frozen=True)
 class GradientSteps(Query):
     """The sum of the clipped gradients of a batch of examples, one term per example.
@@ -117,9 +132,9 @@ class GradientSteps(Query):
 
     Guarantee: if one unit changes at most ``touch.examples`` examples, a run has the privacy of :meth:`event`: each
     term has norm at most the clip norm on both sides, the rounding of a step included (``ops.clipping``), and under
-    null the unit's own term is zero on one. Where every
-    step takes every example this is a plain Gaussian: the sum moves by at most (2k − 1)C under null and 2kC under
-    replace. A subclass says what an example is, and how many of them one unit reaches (:meth:`touch`).
+    null the unit's own term is zero on one. Where every step takes every example this is a plain Gaussian: the sum
+    moves by at most (2k − 1)C under null and 2kC under replace. A subclass says what an example is, and how many of
+    them one unit reaches (:meth:`touch`).
     """
 
     mechanism: ClassVar[str] = "dpsgd"
@@ -135,6 +150,10 @@ class GradientSteps(Query):
     @abstractmethod
     def touch(self) -> Touch:
         """How many examples one unit can change."""
+
+    @abstractmethod
+    def labels(self, private: PrivatePart, *args: Any, **inputs: Any) -> IntArray:
+        """The labels of all examples, on the host; an example without one (−1) is null, and its term is zero."""
 
     @abstractmethod
     def losses(self, private: PrivatePart, positions: IntArray, *args: Any, **inputs: Any) -> Tensor:
@@ -217,14 +236,23 @@ class GradientSteps(Query):
     # ---------------------------------------------------------------- answer
 
     def answer(self, private: PrivatePart, *, batch: IntArray, network: nn.Module, **inputs: Any) -> Array:
-        """The clipped sum in double precision, a micro-batch at a time, so that memory does not grow with the batch."""
+        """The clipped sum in double precision, a micro-batch at a time, so that memory does not grow with the batch.
+
+        Guarantee: examples that are null are left out before anything is computed, so the sum is the same bits as that
+        of a batch which does not hold them.
+        """
         size = max(LEAST_AT_ONCE, min(private.micro_batch, MOST_AT_ONCE))
+        batch = batch[self.labels(private, **inputs)[batch] >= 0]
         rule = self._clip_rule(network)
         total = torch.zeros(self.num_parameters, dtype=torch.float64, device=private.device)
         for start in range(0, len(batch), size):
             part = batch[start : start + size]
             total += self._clipped(private, part, network, rule, inputs).flat
         return total.cpu().numpy()
+
+    def once(self, private: PrivatePart, name: Hashable, positions: IntArray, make: Callable[[], T]) -> T:
+        """What ``make`` gives for these positions: made once for the fit where every step takes every example."""
+        return private.remember((self, name, positions.tobytes()), make) if self.takes_all else make()
 
     def terms(self, private: PrivatePart, *, network: nn.Module, **inputs: Any) -> FloatArray:
         """The clipped gradients of all examples one by one: for audits of small graphs."""
@@ -249,10 +277,7 @@ class GradientSteps(Query):
         return clipped_sum(network, losses, rule, terms=terms)
 
     def _clip_rule(self, network: nn.Module) -> ClipRule:
-        """The rule for sums of as many terms as there are examples, which is public."""
-        micro_batches = -(-self.num_examples // LEAST_AT_ONCE)
-        room = Room(self.num_examples, MOST_AT_ONCE, micro_batches)
-        return self.rule.clip_rule(network, room)
+        return self.rule.clip_rule(network, _room(self.num_examples))
 
 
 def example_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -284,6 +309,14 @@ class _Examples(NamedTuple):
     inputs: Tensor | SparseMatrix
     beside: Tensor | None
     labels: Tensor
+
+    def at(self, positions: IntArray) -> _Examples:
+        """The examples at these positions."""
+        if len(positions) == len(self.labels):
+            return self
+        chosen = torch.from_numpy(positions).to(self.labels.device)
+        beside = None if self.beside is None else self.beside[chosen]
+        return _Examples(select_rows(self.inputs, chosen), beside, self.labels[chosen])
 
 
 @dataclass(frozen=True)
@@ -320,13 +353,14 @@ class OwnRecordSteps(GradientSteps):
         **inputs: Any,
     ) -> Tensor:
         """Cross-entropy of what the network makes of each node's own record."""
-        rows = private.remember((self, id(frozen), id(beside)), lambda: self._examples(private, frozen, beside))
-        given, others, labels = rows
-        if len(positions) < len(labels):
-            chosen = torch.from_numpy(positions).to(labels.device)
-            given, labels = select_rows(given, chosen), labels[chosen]
-            others = None if others is None else others[chosen]
+        made = (id(frozen), id(beside))
+        examples = private.remember((self, made), lambda: self._examples(private, frozen, beside))
+        given, others, labels = self.once(private, made, positions, lambda: examples.at(positions))
         return example_losses(network(given) if others is None else network(given, others), labels)
+
+    def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
+        """Of the ids of the split."""
+        return private.remember((self, "labels"), lambda: private.graph.labels[self._ids(private)])
 
     def _examples(self, private: PrivatePart, frozen: nn.Module | None, beside: Tensor | None) -> _Examples:
         graph = private.graph

@@ -74,17 +74,22 @@ class RowSteps(GradientSteps):
         **inputs: Any,
     ) -> Tensor:
         """One cross-entropy per row."""
-        made = (self, id(sources), id(picks))
-        examples = private.remember(made, lambda: self._examples(private, sources, picks))
-        if len(positions) == self.num_examples:
-            rows = private.remember((made, "all rows"), lambda: examples.rows(positions))
-        else:
-            rows = examples.rows(positions)
+        examples = self._examples(private, sources, picks)
+        rows = self.once(private, (id(sources), id(picks)), positions, lambda: examples.rows(positions))
         chosen = torch.from_numpy(positions).to(examples.labels.device)
         logits = network(rows).unflatten(0, (len(positions), -1))
         return example_losses((logits * examples.weight[chosen]).sum(1), examples.labels[chosen])
 
+    def labels(self, private: PrivatePart, *, sources: IntArray, picks: Array | None = None, **inputs: Any) -> IntArray:
+        """Of the sources; none where a coin failed."""
+        examples = self._examples(private, sources, picks)
+        return private.remember((self, "labels", id(sources)), lambda: examples.labels.cpu().numpy())
+
     def _examples(self, private: PrivatePart, sources: IntArray, picks: Array | None) -> _Examples:
+        made = (self, id(sources), id(picks))
+        return private.remember(made, lambda: self._made(private, sources, picks))
+
+    def _made(self, private: PrivatePart, sources: IntArray, picks: Array | None) -> _Examples:
         taken = self.sample.take(private)
         own = checked_positions(sources, self.num_examples, len(taken.ids))
         if picks is None:

@@ -11,20 +11,37 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays
 from discreet.ops.affine_calls import register_affine
+from discreet.ops.row_products import row_product
 from discreet.ops.sparse import SparseMatrix
 
 Module = TypeVar("Module", bound=nn.Module)
+SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+"""Klambauer et al. (2017), as torch has them."""
+
+
+def selu(rows: Tensor) -> Tensor:
+    """SELU from parts that round alike wherever a number stands.
+
+    (``torch.selu`` takes the last few numbers of a tensor by another exponential than the others, so that an example's
+    rows would depend on how many there are.)
+    """
+    return SELU_SCALE * (torch.relu(rows) + SELU_ALPHA * torch.expm1(rows.clamp_max(0)))
+
+
 Activation = Literal["relu", "selu", "tanh", "gelu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
-    "selu": torch.selu,
+    "selu": selu,
     "tanh": torch.tanh,
     "gelu": nn.functional.gelu,
 }
 
 
 class Linear(nn.Module):
-    """x ↦ xW + b for dense or sparse x, Glorot-initialised from a generator."""
+    """x ↦ xW + b for dense or sparse x, Glorot-initialised from a generator.
+
+    Guarantee: a row is the same bits whatever rows stand beside it (``ops.row_products``).
+    """
 
     def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
         """Draw the weights; the bias starts at zero."""
@@ -36,7 +53,8 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor | SparseMatrix) -> Tensor:
         """The affine map."""
-        return x @ self.weight + self.bias
+        product = x @ self.weight if isinstance(x, SparseMatrix) else row_product(x, self.weight)
+        return product + self.bias
 
 
 register_affine(Linear, weight_is_in_by_out=True)  # so that its gradients are clipped without being formed

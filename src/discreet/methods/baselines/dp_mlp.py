@@ -17,7 +17,7 @@ from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
-from discreet.queries.gradients import OwnRecordSteps, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, planned_parameters
 from discreet.training.descent import Progress
 from discreet.training.networks import MLP, module_state, restore_module, widths_of
 from discreet.training.private import train_privately
@@ -45,7 +45,7 @@ class DPMLPClassifier(PrivatelyTrained):
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         facts = public[0]
         question = "clipped gradients of the network on the features of training nodes"
-        parameters = count_parameters(self._network(facts, torch.Generator()))
+        parameters = planned_parameters(self._network(facts, torch.Generator()), facts.num_train)
         query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule())
         return [self._training_stage(STAGE, query, facts.num_nodes)]
 

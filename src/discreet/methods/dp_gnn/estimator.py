@@ -26,7 +26,7 @@ from discreet.privacy.plan import Plan, Stage
 from discreet.queries.ego_net_outputs import EgoNetOutputs
 from discreet.queries.ego_net_steps import EgoNetSteps
 from discreet.queries.ego_nets import BoundedEgoNets
-from discreet.queries.gradients import count_parameters
+from discreet.queries.gradients import planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress
@@ -114,7 +114,8 @@ class DPGNN(PrivatelyTrained):
 
     def _steps_query(self, facts: PublicFacts, ego_nets: BoundedEgoNets) -> EgoNetSteps:
         question = f"clipped gradients of the network on {self.layers}-hop ego-nets of training nodes"
-        parameters = count_parameters(self._network(facts, torch.Generator()))
+        network = self._network(facts, torch.Generator())
+        parameters = planned_parameters(network, facts.num_train, ego_nets.slots)
         return EgoNetSteps(ego_nets.level, question, parameters, facts.num_train, self._rule(), ego_nets)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:

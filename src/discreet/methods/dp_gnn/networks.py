@@ -106,12 +106,12 @@ class GatConv(Conv):
         self._scale = 1 / math.sqrt(width)
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
-        """Weights by softmax over those who are there."""
+        """Weights by softmax over those who are there. (Sums, not products: these round by how many examples there are.)"""
         everyone = torch.cat([own.unsqueeze(-2), _present(senders, mask)], dim=-2)
         there = torch.cat([torch.ones_like(mask[..., :1]), mask], dim=-1)
-        scores = (self.key(everyone) @ self.query(own).unsqueeze(-1)).squeeze(-1) * self._scale
+        scores = (self.key(everyone) * self.query(own).unsqueeze(-2)).sum(-1) * self._scale
         weights = torch.softmax(scores.masked_fill(~there, -math.inf), dim=-1)
-        return (weights.unsqueeze(-2) @ self.value(everyone)).squeeze(-2)
+        return (weights.unsqueeze(-1) * self.value(everyone)).sum(-2)
 
     def on_graph(self, rows: Tensor, graph: Topology) -> Tensor:
         """The same, entry by entry."""

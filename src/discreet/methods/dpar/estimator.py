@@ -42,7 +42,7 @@ from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Stage, split_note
-from discreet.queries.gradients import checked_batch_size, count_parameters
+from discreet.queries.gradients import checked_batch_size, planned_parameters
 from discreet.queries.pagerank_rows import PageRankRows, positions_of
 from discreet.queries.picked_rows import PickedRowSteps, PublishedRowSteps, RowSteps, read_candidates
 from discreet.queries.picks import Selection
@@ -237,7 +237,8 @@ class DPAR(PrivatelyTrained):
 
     def _steps_query(self, facts: PublicFacts, level: Level) -> RowSteps:
         question = "clipped gradients of the network on rows of picked nodes"
-        parameters, rows = count_parameters(self._network(facts, torch.Generator())), self._rows(facts)
+        rows = self._rows(facts)
+        parameters = planned_parameters(self._network(facts, torch.Generator()), rows, slots=self.top_k + 1)
         rule, sample = replace(self._rule(), batch_size=self._batch(rows, level)), self._sample(facts)
         if self._published:
             return PublishedRowSteps(level, question, parameters, rows, rule, sample, self.column_norm)

@@ -28,7 +28,7 @@ from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
 from discreet.queries.adjacency_row_steps import AdjacencyRowSteps
 from discreet.queries.adjacency_rows import AdjacencyRows
-from discreet.queries.gradients import StepRule, count_parameters
+from discreet.queries.gradients import StepRule, planned_parameters
 from discreet.queries.residual_sums import ResidualSums
 from discreet.training.descent import Progress
 from discreet.training.networks import Activation
@@ -169,7 +169,7 @@ class TrainedEmbedding(Embedding):
         query = AdjacencyRowSteps(
             given.level,
             "clipped gradients of the embedding on the adjacency rows of training nodes",
-            count_parameters(self._network(torch.Generator())),
+            planned_parameters(self._network(torch.Generator()), given.facts.num_train),
             given.facts.num_train,
             given.rule,
             given.failure,

@@ -43,7 +43,7 @@ from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, split_note
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress, train_beside, train_on_features
@@ -184,7 +184,7 @@ class DPDGC(TrainedClassifier):
 
     def _network_stage(self, facts: PublicFacts, share: float) -> Stage:
         question = "clipped gradients of the network on features and released rows"
-        parameters = count_parameters(self._joint_network(facts, torch.Generator()))
+        parameters = planned_parameters(self._joint_network(facts, torch.Generator()), facts.num_train)
         query = OwnRecordSteps(self._level(), question, parameters, facts.num_train, StepRule(self.clip_norm))
         return Stage.of(NETWORK, query, share=share, runs=self.steps)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from discreet.ops.row_products import row_product
 from discreet.ops.rows import normalize_rows
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.networks import ACTIVATIONS, MLP, Activation, Linear
@@ -31,7 +32,7 @@ class RowEmbedding(nn.Module):
         """Logits of these adjacency rows."""
         embedded = self.rows(adjacency)
         hidden = self._activation(nn.functional.layer_norm(embedded, embedded.shape[-1:]))
-        logits: Tensor = hidden @ self.head
+        logits: Tensor = row_product(hidden, self.head)
         return logits
 
     @torch.no_grad()

@@ -32,7 +32,7 @@ from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, split_note
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.queries.sums import NeighbourSums
@@ -140,7 +140,8 @@ class GAP(TrainedClassifier):
     def _steps_stage(self, name: str, question: str, network: nn.Module, facts: PublicFacts, share: float) -> Stage:
         level = self._checked_privacy().level
         rule = StepRule(self.clip_norm)
-        query = OwnRecordSteps(level, question, count_parameters(network), facts.num_train, rule)
+        parameters = planned_parameters(network, facts.num_train)
+        query = OwnRecordSteps(level, question, parameters, facts.num_train, rule)
         return Stage.of(name, query, share=share, runs=self.steps if name == ENCODER else self.head_steps)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:

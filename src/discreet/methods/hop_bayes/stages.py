@@ -22,7 +22,7 @@ from discreet.methods.hop_bayes.node_model import ROW_NORM
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import kept_edges_stage
 from discreet.queries.links import LabelLinks, LinkTable
 from discreet.queries.reach import thinning_failure
@@ -117,7 +117,7 @@ def _weights_stage(budget: RecordBudget) -> Stage:
     query = OwnRecordSteps(
         budget.level,
         "clipped gradients of two weights on validation ids",
-        count_parameters(Weigher(torch.Generator())),
+        planned_parameters(Weigher(torch.Generator()), budget.facts.num_val, budget.facts.num_classes),
         budget.facts.num_val,
         StepRule(WEIGHT_CLIP),
         ids="val",
