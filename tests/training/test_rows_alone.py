@@ -30,7 +30,7 @@ def rows_seen(network, logits_of, labels):
 
 
 def differ(network, logits_of, generator):
-    """Whether any row of any layer depends on which examples stand beside it; ``logits_of(chosen)`` runs the network."""
+    """Whether any row of any layer depends on which examples stand beside it; ``logits_of(chosen)`` runs them."""
     labels = torch.randint(0, CLASSES, (COUNT,), generator=generator)
     whole = rows_seen(network, lambda: logits_of(torch.arange(COUNT)), labels)
     return any(

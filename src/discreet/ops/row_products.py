@@ -1,9 +1,9 @@
 """Products whose rows do not depend on their company: each row of rows·weight is the same bits in every batch.
 
 Proofs of noisy steps compare batches with and without some examples, and take the rows of the others as the same on
-both sides (``ops.clipping``). Libraries for matrix products choose their kernel by the product's shape, and the order of
-additions within a row by its place at the edge of a tile: in 345 of 1,584 shapes a row's last bits change with the size
-of the batch. With rows and outputs padded to whole tiles no row lies at an edge, and every row goes the same way.
+both sides (``ops.clipping``). Libraries for matrix products choose their kernel by the product's shape, and the order
+of additions within a row by its place at the edge of a tile: in 345 of 1,584 shapes a row's last bits change with the
+size of the batch. With rows and outputs padded to whole tiles no row lies at an edge, and every row goes the same way.
 
 This is a fact about libraries, not a theorem: tests compare bits over some thousand shapes, subsets and places (on
 processors, with one thread and two). On other devices a kernel may also be chosen by the number of rows, so that
