@@ -21,6 +21,12 @@ from discreet.ops.sparse import SparseMatrix, feature_tensor, one_thread_if, sel
 Progress = Callable[[str, int, int], None]
 SMALL_BATCH = 4096
 """Rows up to which a step is quicker on one thread."""
+ENOUGH_STEPS = 4000
+"""Steps after which more of them teach a network little: what 30 passes over 34,000 rows in batches of 256 take."""
+AT_ONCE = 1 << 16
+"""Rows that are looked at together where nothing is learnt: bounds memory, and keeps them in a processor's caches."""
+LARGEST_BATCH = 4096
+"""Rows beyond which a larger batch teaches no more per step (and single steps no longer fit a processor's caches)."""
 
 
 # -------------------------------------------------------------------- optimisers
@@ -99,12 +105,26 @@ def cosine(step: int, steps: int) -> float:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How to descend. ``batch_size=None`` takes all rows at once."""
+    """How to descend. ``batch_size=None`` takes all rows at once.
+
+    On many rows batches grow, up to :data:`LARGEST_BATCH`, and then passes become fewer, so that there are about
+    :data:`ENOUGH_STEPS` (and one pass at least): see :meth:`course`.
+    """
 
     epochs: int
     learning_rate: float
     weight_decay: float
     batch_size: int | None
+
+    def course(self, rows: int) -> tuple[int, int]:
+        """The rows of a batch and the number of passes, for so many rows to learn from."""
+        if self.batch_size is None or self.batch_size >= rows:
+            return rows, self.epochs
+        if self.epochs * -(-rows // self.batch_size) <= ENOUGH_STEPS:
+            return self.batch_size, self.epochs
+        wanted = -(-rows * self.epochs // ENOUGH_STEPS)
+        size = max(self.batch_size, min(wanted, LARGEST_BATCH))
+        return size, max(1, min(self.epochs, ENOUGH_STEPS * size // rows))
 
 
 def training_rows(part: PublicPart) -> IntArray:
@@ -129,22 +149,26 @@ def train(
 ) -> None:
     """Minimise cross-entropy on ``rows`` with Adam and a learning rate that falls to zero along a cosine.
 
-    ``forward(batch)`` gives the logits of those rows; ``on_epoch`` runs before each epoch. There is no early
-    stopping and no best epoch: what is returned does not depend on validation data.
+    ``forward(batch)`` gives the logits of those rows; ``on_epoch`` runs before each pass. The learning rate falls in
+    ``options.epochs`` levels, one per pass where there are as many passes. There is no early stopping and no best
+    epoch: what is returned does not depend on validation data.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
     optimizer = Adam(parameters, weight_decay=options.weight_decay)
+    size, passes = options.course(len(rows))
+    steps, step = passes * -(-len(rows) // size), 0
     network.train()
-    with threads_for(min(options.batch_size or len(rows), len(rows))):
-        for epoch in range(options.epochs):
-            rate = options.learning_rate * cosine(epoch, options.epochs)
+    with threads_for(size):
+        for number in range(passes):
             if on_epoch is not None:
                 on_epoch()
-            for batch in batches(rows, options.batch_size, generator):
+            for batch in batches(rows, size, generator):
+                rate = options.learning_rate * cosine(step * options.epochs // steps, options.epochs)
                 loss = nn.functional.cross_entropy(forward(batch), labels[batch])
                 optimizer.step(torch.autograd.grad(loss, parameters), rate)
+                step += 1
             if progress is not None:
-                progress(title, epoch + 1, options.epochs)
+                progress(title, number + 1, passes)
     network.eval()
 
 
@@ -165,20 +189,19 @@ def train_on_features(
     """Train a row-wise network on the features of the labelled training nodes."""
     features = feature_tensor(part.features, generator.device)
     rows = torch.tensor(training_rows(part), device=generator.device)
-    everything = select_rows(features, rows)
+    everything = select_rows(features, rows) if options.course(len(rows))[0] == len(rows) else None
 
     def forward(batch: Tensor) -> Tensor:
-        chosen = everything if batch is rows else select_rows(features, batch)
-        logits: Tensor = network(chosen)
+        logits: Tensor = network(select_rows(features, batch) if everything is None else everything)
         return logits
 
     labels = torch.tensor(part.labels, device=generator.device)
     train(network, forward, labels, rows, options, generator, title=title, progress=progress)
 
 
-def batches(rows: Tensor, size: int | None, generator: torch.Generator) -> Iterator[Tensor]:
+def batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
     """All rows at once (the same tensor object each time), or shuffled parts."""
-    if size is None or size >= len(rows):
+    if size >= len(rows):
         yield rows
         return
     order = torch.randperm(len(rows), generator=generator, device=generator.device)
@@ -210,13 +233,15 @@ def train_beside(
     device = generator.device
     rows = torch.tensor(training_rows(part), device=device)
     labels = torch.tensor(part.labels, device=device)
-    features = select_rows(feature_tensor(part.features, device), rows)
+    features = feature_tensor(part.features, device)
+    portions = [(ids, select_rows(features, ids)) for ids in torch.split(rows, AT_ONCE)]
     own = torch.zeros(part.num_nodes, part.num_classes, device=device)
 
     def redraw() -> None:
         network.train()
         with torch.no_grad():
-            own[rows] = view(features)
+            for ids, given in portions:
+                own[ids] = view(given)
         network.eval()
 
     def forward(batch: Tensor) -> Tensor:

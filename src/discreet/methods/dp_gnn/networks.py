@@ -106,7 +106,7 @@ class GatConv(Conv):
         self._scale = 1 / math.sqrt(width)
 
     def on_egos(self, own: Tensor, senders: Tensor, mask: Tensor) -> Tensor:
-        """Weights by softmax over those who are there. (Sums: products of many small matrices round by their number.)"""
+        """Weights by softmax over those who are there; by sums, since small products round by how many there are."""
         everyone = torch.cat([own.unsqueeze(-2), _present(senders, mask)], dim=-2)
         there = torch.cat([torch.ones_like(mask[..., :1]), mask], dim=-1)
         scores = (self.key(everyone) * self.query(own).unsqueeze(-2)).sum(-1) * self._scale

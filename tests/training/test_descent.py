@@ -1,0 +1,46 @@
+"""Plain training: how batches and passes follow from the number of rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from discreet.training import descent
+from discreet.training.descent import ENOUGH_STEPS, LARGEST_BATCH, TrainOptions, train
+from discreet.training.networks import Linear
+
+OPTIONS = TrainOptions(epochs=30, learning_rate=0.01, weight_decay=0.0, batch_size=256)
+
+
+@pytest.mark.parametrize("rows", [1, 256, 2000, 15_000, 34_000])
+def test_small_graphs_are_trained_as_asked_for(rows: int) -> None:
+    assert OPTIONS.course(rows) == (min(256, rows), 30)
+
+
+@pytest.mark.parametrize("rows", [40_000, 225_000, 1_800_000, 19_000_000])
+def test_large_ones_take_about_as_many_steps(rows: int) -> None:
+    size, passes = OPTIONS.course(rows)
+    steps = passes * -(-rows // size)
+    assert 256 <= size <= LARGEST_BATCH
+    assert passes == 1 or ENOUGH_STEPS / 2 <= steps <= ENOUGH_STEPS + passes
+
+
+def test_what_is_asked_for_is_a_floor() -> None:
+    assert TrainOptions(1, 0.01, 0.0, 10_000).course(1_000_000) == (10_000, 1)
+    assert TrainOptions(30, 0.01, 0.0, None).course(1_000_000) == (1_000_000, 30)
+
+
+def test_every_pass_sees_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "ENOUGH_STEPS", 20)
+    network = Linear(2, 3, torch.Generator().manual_seed(0))
+    rows, seen = torch.arange(1000), []
+    options = TrainOptions(10, 0.01, 0.0, 16)
+    assert options.course(len(rows)) == (500, 10)
+
+    def forward(batch: torch.Tensor) -> torch.Tensor:
+        seen.append(batch)
+        return network(torch.ones(len(batch), 2))
+
+    train(network, forward, torch.zeros(1000, dtype=torch.long), rows, options, torch.Generator().manual_seed(0))
+    assert len(seen) == 20
+    assert all(torch.cat(seen[i : i + 2]).sort().values.equal(rows) for i in range(0, 20, 2))
