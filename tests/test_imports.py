@@ -18,6 +18,7 @@ ORDER = (
     "limits",
     "arrays",
     "files",
+    "untrusted",
     "workers",
     "graph",
     "privacy",

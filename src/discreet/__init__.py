@@ -62,7 +62,7 @@ _NAMES = {
     "to_networkx": "graph.convert",
     "to_pyg": "graph.convert",
     "tune": "tuning.tuner",
-    "verify": "privacy.certificate",
+    "verify": "release.verify",
 }
 _MODULES = ("local", "testing")
 

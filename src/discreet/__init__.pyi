@@ -34,7 +34,6 @@ from discreet.methods.recommend import recommend as recommend
 from discreet.methods.registry import find_method as find_method
 from discreet.methods.registry import list_methods as list_methods
 from discreet.privacy.budget import Privacy as Privacy
-from discreet.privacy.certificate import verify as verify
 from discreet.privacy.levels import EdgeLevel as EdgeLevel
 from discreet.privacy.levels import LocalLevel as LocalLevel
 from discreet.privacy.levels import NeighborLevel as NeighborLevel
@@ -45,4 +44,5 @@ from discreet.privacy.plan import Plan as Plan
 from discreet.privacy.plan import Stage as Stage
 from discreet.privacy.query import Query as Query
 from discreet.release.load import load_release as load_release
+from discreet.release.verify import verify as verify
 from discreet.tuning.tuner import tune as tune

@@ -123,3 +123,16 @@ ARRAY_BYTES = 64 * 2**30
 """Unpacked bytes of all arrays that are read from one file."""
 TEXT_BYTES = 16 * 2**20
 """Bytes of a suite, a search space or another text file that is read as a whole."""
+
+# -------------------------------------------------------------------- a release that somebody else may have made
+
+RELEASE_FILES = 16
+"""Files in its folder; a release has four to six."""
+JSON_LEVELS = 32
+"""Levels of nesting in its JSON; ours has fewer than ten."""
+RECORD_BYTES = 64 * 2**20
+"""Bytes of its certificate and of its configuration, which holds the schema of a wide table."""
+WEIGHTS_BYTES = 8 * 2**30
+"""Bytes of its weights and caches: those of ten million nodes."""
+SIGNATURE_BYTES = 2**20
+"""Bytes of its signature."""

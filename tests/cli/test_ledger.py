@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from discreet.methods.gap.estimator import GAP
-from discreet.privacy.certificate import read_certificate
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.release_folder import read_certificate
 from tests.cli.helpers import QUICK, refused, run
 
 SMALL = ["--data", "csbm", *QUICK]

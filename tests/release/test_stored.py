@@ -18,12 +18,14 @@ from discreet.files import from_json
 from discreet.graph import load_npz
 from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import list_methods
-from discreet.privacy.certificate import verify
 from discreet.privacy.plan import Stage
 from discreet.release.load import load_release
+from discreet.release.verify import verify
 
 STORED = Path(__file__).parent / "stored"
 NAMES = sorted(folder.name for folder in STORED.iterdir() if folder.is_dir())
+BROKEN = {"dp-gnn", "gcon", "gcon-ssp", "hop-bayes-edge", "hop-bayes-node", "hop-bayes-own"}
+"""What is known to be broken in the version that wrote them: see ``release.advisories``."""
 every_release = pytest.mark.parametrize("name", NAMES)
 
 
@@ -42,8 +44,8 @@ def certificate(name: str) -> dict[str, Any]:
 def test_it_verifies(name: str) -> None:
     assert certificate(name)["schema"] == 1
     checks = verify(STORED / name)
-    assert [check for check in checks if not check.passed] == []
-    assert len(checks) == 10
+    assert {check.name for check in checks if not check.passed} == ({"advisory"} if name in BROKEN else set())
+    assert len(checks) == 15
 
 
 @every_release
@@ -76,6 +78,8 @@ def test_its_plan_would_be_made_again(name: str) -> None:
         assert two.query.parameters().keys() == one.query.parameters().keys()
 
 
-def test_most_methods_are_among_them() -> None:
+def test_the_methods_of_that_version_are_among_them() -> None:
+    """All but gcn, which shares all but one layer with sage; each of them can still be found."""
     methods = {certificate(name)["method"] for name in NAMES}
-    assert set(list_methods()) - methods == {"gcn"}  # which shares all but one layer with sage
+    assert len(methods) == 12
+    assert methods <= set(list_methods())

@@ -16,11 +16,12 @@ from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
 from discreet.privacy import events
 from discreet.privacy.accountants import RDP_ORDERS, epsilon_of
-from discreet.privacy.certificate import seal, verify
 from discreet.release.load import load_release
+from discreet.release.verify import verify
 from discreet.tuning import tuner
 from discreet.tuning.tuner import make_search, tune
 from tests.contracts.cases import make
+from tests.release.forging import reseal
 
 HIDDEN = [{"hidden": 4}, {"hidden": 6}]
 GRAPH: Graph = split(csbm(120, 6, 6.0, seed=1), "60/20/20", 0)
@@ -61,12 +62,15 @@ def test_the_winner_is_released_with_the_cost_of_the_search(tmp_path: Path) -> N
     event = certificate["stages"][0]["event"]
     assert (event["kind"], event["mean"]) == ("RepeatAndSelect", 3.0)
     event["mean"] = 2.0
-    names = ("weights.safetensors", "config.json", "card.md")
-    sealed = seal(
-        {k: v for k, v in certificate.items() if k != "digest"}, {n: (folder / n).read_bytes() for n in names}
-    )
-    (folder / "certificate.json").write_text(json.dumps(sealed))
-    assert not all(check.passed for check in verify(folder))
+    reseal(folder, certificate)
+    assert {check.name for check in verify(folder) if not check.passed} == {"epsilon"}
+    # Nor can the winner have had more of the budget than the trials that are paid for.
+    event["mean"] = 3.0
+    first = certificate["trial_stages"][0]
+    for changed in (first["event"], first["noise"]):
+        changed.update({key: value * 0.999 for key, value in changed.items() if isinstance(value, float)})
+    reseal(folder, certificate)
+    assert [check.name for check in verify(folder) if not check.passed] == ["plan"]
 
 
 def test_the_number_of_trials_is_drawn_from_entropy_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:

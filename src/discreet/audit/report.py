@@ -97,6 +97,10 @@ class AuditReport:
         written = to_json(content)
         return {**written, "digest": audit_digest(written)}
 
+    def to_bytes(self) -> bytes:
+        """The report as the content of a file."""
+        return (json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n").encode()
+
     def rows(self) -> list[dict[str, str]]:
         """The report as a table."""
         found = self.statistical
@@ -199,4 +203,4 @@ def _subject(subject: Subject, delta: float) -> dict[str, Any]:
 def write_report(report: AuditReport, path: Path) -> None:
     """Write the report as JSON to a file that does not exist yet, whole or not at all."""
     check_free(path)
-    write_whole(path, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    write_whole(path, report.to_bytes())

@@ -91,33 +91,38 @@ def audit(
     past all stages. Exit code 1 on a violation.
     """
     from discreet.audit.report import run_audit, write_report
+    from discreet.release.attach import attach_report
 
     wanted = effort.effort(method.seed)
-    targets = _targets(release, out, attach)
+    _check_targets(release, out, attach)
     subject = _of_method(method) if release is None else _of_release(release, method, context)
     with progress_bars() as progress:
         found = run_audit(subject, wanted, progress)
-    for path in targets:
-        write_report(found, path)
+    written = []
+    if out is not None:
+        write_report(found, out)
+        written.append(out)
+    if attach and release is not None:
+        written.append(attach_report(release, found.to_bytes()))
     if as_json:
-        print_json({**found.to_json(), "out": [str(path) for path in targets]})
+        print_json({**found.to_json(), "out": [str(path) for path in written]})
     else:
         _print(found)
     if not found.passed:
         raise typer.Exit(1)
 
 
-def _targets(release: Path | None, out: Path | None, attach: bool) -> list[Path]:
+def _check_targets(release: Path | None, out: Path | None, attach: bool) -> None:
     """Where the report goes; nothing may be there."""
     from discreet.files import check_output
-    from discreet.privacy.certificate import AUDIT
+    from discreet.release.attach import check_attachable
 
     if attach and release is None:
         raise ParameterError("--attach needs a release to attach the report to")
-    targets = [path for path in (out, release / AUDIT if release and attach else None) if path is not None]
-    for path in targets:
-        check_output(path)
-    return targets
+    if out is not None:
+        check_output(out)
+    if attach and release is not None:
+        check_attachable(release)
 
 
 def _of_method(method: AuditedMethod) -> Subject:

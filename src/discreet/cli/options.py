@@ -274,7 +274,7 @@ class Reservation(NamedTuple):
         """Say that the release in ``folder`` is the one that was reserved."""
         if self.ledger is None or self.entry is None:
             return
-        from discreet.privacy.certificate import read_certificate
+        from discreet.privacy.release_folder import read_certificate
 
         self.ledger.release(self.entry, str(read_certificate(folder)["digest"]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,28 +11,29 @@ from discreet.cli.output import print_json
 from discreet.errors import DataNotFoundError
 
 if TYPE_CHECKING:
-    from discreet.privacy.certificate import Check
+    from discreet.release.verify import Examined
 
 
 def verify(release: Release, as_json: Json = False) -> None:
-    """Check a release: recompute ε from its events and compare the hash of every file."""
-    from discreet.privacy.certificate import verify as run_checks
+    """Check a release: its files, its stages against its configuration, and ε recomputed from its events."""
+    from discreet.release.verify import examine
 
     if not release.is_dir():
         raise DataNotFoundError(f"there is no release at {release}")
-    checks = run_checks(release)
-    passed = all(check.passed for check in checks)
+    found = examine(release)
     if as_json:
-        rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in checks]
-        print_json({"release": str(release), "verified": passed, "checks": rows})
+        rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in found.checks]
+        print_json({"release": str(release), "verified": found.passed, "checks": rows, "warnings": found.warnings})
     else:
-        _print(checks, passed)
-    if not passed:
+        _print(found)
+    if not found.passed:
         raise typer.Exit(1)
 
 
-def _print(checks: Sequence[Check], passed: bool) -> None:
-    for check in checks:
+def _print(found: Examined) -> None:
+    for check in found.checks:
         print(f"{'ok  ' if check.passed else 'FAIL'}  {check.name:20} {check.detail}")
+    for warning in found.warnings:
+        print(f"WARNING  {warning}")
     sound = "verified: the parts belong together (this shows integrity, not who made them)"
-    print(sound if passed else "NOT VERIFIED")
+    print(sound if found.passed else "NOT VERIFIED")

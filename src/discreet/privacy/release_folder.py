@@ -1,4 +1,4 @@
-"""The folder of a release: weights, configuration, card and certificate, written whole or not at all.
+"""The folder of a release: weights, configuration, card and certificate, written whole or not at all, read once.
 
 No pickle, and no fingerprint of private data.
 """
@@ -7,23 +7,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from discreet.arrays import Array, Arrays
 from discreet.errors import CertificateError, DataNotFoundError
 from discreet.files import write_folder
+from discreet.limits import RECORD_BYTES, SIGNATURE_BYTES, TEXT_BYTES, WEIGHTS_BYTES
 from discreet.privacy.card import render_card
-from discreet.privacy.certificate import CERTIFICATE, read_certificate, seal, verify
+from discreet.privacy.certificate import AUDIT, CERTIFICATE, RELEASE_FILES, SIGNATURE, seal
+from discreet.privacy.certificate_form import check_certificate, check_config
 from discreet.privacy.statement import Statement
+from discreet.untrusted import list_plain, read_regular, strict_json
 
-WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "card.md"
-_MAY_FAIL = ("noise", "accounting", "tuning")
-"""Checks that say a release is not to be published; its parts belong together all the same, so it can be read."""
+WEIGHTS, CONFIG, CARD = RELEASE_FILES
+LARGEST = {
+    WEIGHTS: WEIGHTS_BYTES,
+    CONFIG: RECORD_BYTES,
+    CARD: TEXT_BYTES,
+    AUDIT: TEXT_BYTES,
+    CERTIFICATE: RECORD_BYTES,
+    SIGNATURE: SIGNATURE_BYTES,
+}
+"""Bytes of each file."""
+
+
+# -------------------------------------------------------------------- written
 
 
 def write_release(
@@ -36,7 +51,7 @@ def write_release(
     """Write a new folder with everything that prediction needs, and a certificate that lists the rest by hash."""
     certificate = (statement or Statement()).added_to(certificate)
     files = release_files(certificate, state, config)
-    write_folder(folder, {**files, CERTIFICATE: _json(seal(certificate, files))})
+    write_folder(folder, {**files, CERTIFICATE: json_bytes(seal(certificate, files))})
     return folder
 
 
@@ -47,25 +62,98 @@ def release_files(
     arrays = {name: np.ascontiguousarray(array) for name, array in state.items()}
     return {
         WEIGHTS: save_tensors(arrays),
-        CONFIG: _json(config),
+        CONFIG: json_bytes(config),
         CARD: render_card(certificate).encode(),
     }
 
 
-def read_release(folder: Path) -> tuple[dict[str, Any], Arrays, dict[str, Any]]:
-    """Configuration, arrays and certificate of a release, after a check of its integrity.
+def json_bytes(content: Any) -> bytes:
+    """JSON as every file of a release has it: one text for one value."""
+    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
-    A release that was not meant for release (a fixed noise seed) is read; one whose parts do not belong together is
-    refused.
+
+# -------------------------------------------------------------------- read
+
+
+@dataclass(frozen=True)
+class ReleaseFolder:
+    """What a folder held when it was read. Everything that is checked or used comes from these bytes.
+
+    ``files`` has the bytes of each file by name, ``certificate.json`` among them.
+    """
+
+    folder: Path
+    files: Mapping[str, bytes]
+    certificate: dict[str, Any]
+
+    def config(self) -> dict[str, Any]:
+        """The configuration, in its form."""
+        found = strict_json(self.files[CONFIG], CONFIG)
+        check_config(found, CONFIG)
+        config: dict[str, Any] = found
+        return config
+
+    def arrays(self) -> Arrays:
+        """The weights and caches by name: numbers, every one of them finite."""
+        try:
+            found: Arrays = load_tensors(self.files[WEIGHTS])
+        except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            raise CertificateError(f"{WEIGHTS} is not a file of arrays") from None
+        if b"__metadata__" in self.files[WEIGHTS][: 8 + _header_length(self.files[WEIGHTS])]:
+            raise CertificateError(f"{WEIGHTS} holds text beside its arrays")
+        for name, array in found.items():
+            if array.dtype.kind not in "biuf":
+                raise CertificateError(f"{WEIGHTS}: {name!r:.60} does not hold numbers")
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise CertificateError(f"{WEIGHTS}: {name!r:.60} holds a value that is not a finite number")
+        return found
+
+
+def _header_length(weights: bytes) -> int:
+    return int.from_bytes(weights[:8], "little")
+
+
+def read_folder(folder: Path) -> ReleaseFolder:
+    """Read every file of a release, each once, after a check that nothing else lies there.
+
+    Guarantee: links are not followed, and what is not a regular file, too large, or not listed by the certificate is
+    refused. Hashes are for ``release.verify`` to compare: until then the content is whatever somebody put there.
     """
     if not folder.is_dir():
         raise DataNotFoundError(f"there is no release at {folder}")
-    broken = [check for check in verify(folder) if not check.passed and check.name not in _MAY_FAIL]
-    if broken:
-        raise CertificateError(f"{folder} is not a sound release: {broken[0].name}: {broken[0].detail}")
-    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    return config, load_tensors((folder / WEIGHTS).read_bytes()), read_certificate(folder)
+    names = list_plain(folder)
+    if CERTIFICATE not in names:
+        raise CertificateError(f"{folder} has no {CERTIFICATE}: is this the folder of a release?")
+    content = read_regular(folder / CERTIFICATE, LARGEST[CERTIFICATE])
+    certificate = _certificate(content, folder)
+    _check_names(folder, names, certificate)
+    rest = {name: read_regular(folder / name, LARGEST[name]) for name in names if name != CERTIFICATE}
+    return ReleaseFolder(folder, {**rest, CERTIFICATE: content}, certificate)
 
 
-def _json(content: Any) -> bytes:
-    return (json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+def read_certificate(folder: str | Path) -> dict[str, Any]:
+    """The certificate of a release, in its form; see ``release.verify`` for whether it is true."""
+    path = Path(folder) / CERTIFICATE
+    return _certificate(read_regular(path, LARGEST[CERTIFICATE]), Path(folder))
+
+
+def _certificate(content: bytes, folder: Path) -> dict[str, Any]:
+    name = str(folder / CERTIFICATE)
+    found = strict_json(content, name)
+    check_certificate(found, name)
+    if found["schema"] > 1 and content != json_bytes(found):
+        raise CertificateError(f"{name} is not written as certificates are written")
+    certificate: dict[str, Any] = found
+    return certificate
+
+
+def _check_names(folder: Path, names: list[str], certificate: Mapping[str, Any]) -> None:
+    """Refuse a file that the certificate does not list, and a certificate that lists one that no release has."""
+    listed = set(certificate["files"])
+    unknown = sorted(listed - {*RELEASE_FILES, AUDIT})
+    if unknown:
+        raise CertificateError(f"{folder}: the certificate lists {unknown[0]!r:.80}, which no release has")
+    beside = {CERTIFICATE, SIGNATURE, *([AUDIT] if certificate["schema"] == 1 else [])}
+    unlisted = [name for name in names if name not in listed | beside]
+    if unlisted:
+        raise CertificateError(f"{folder} holds {unlisted[0]}, which its certificate does not list")

@@ -37,11 +37,11 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.accountants import epsilon_of
-from discreet.privacy.certificate import verify
 from discreet.privacy.coverage import COVERAGE
 from discreet.privacy.levels import EdgeLevel, Level, NodeLevel, NoPrivacy
 from discreet.privacy.moves import null_record, without_edges
 from discreet.release.load import load_release
+from discreet.release.verify import verify
 
 REPLAYED_PAIRS = 25
 CURATOR_RUNS = 100

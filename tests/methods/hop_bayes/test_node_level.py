@@ -28,11 +28,11 @@ from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.reading import class_likelihoods
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
-from discreet.privacy.certificate import verify
 from discreet.privacy.levels import NeighborLevel, NodeLevel, parse_level
 from discreet.queries.evidence import ReceivedLabels
 from discreet.queries.kept_edges import KEY
 from discreet.release.load import load_release
+from discreet.release.verify import verify
 from discreet.training.descent import Progress
 from tests.queries.evidence_pairs import (
     another_label,

@@ -1,0 +1,118 @@
+"""The estimator that a configuration describes, and whether its plan is the one that a certificate states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from discreet.errors import CertificateError
+from discreet.files import from_json, to_json
+from discreet.graph.graph import PublicFacts
+from discreet.graph.schema import Schema
+from discreet.methods.base import NodeClassifier
+from discreet.methods.parameters import Compute, checked_settings
+from discreet.methods.registry import find_method, load_method
+from discreet.privacy import events
+from discreet.privacy.budget import Privacy
+from discreet.privacy.calibration import RELATIVE_TOLERANCE
+from discreet.privacy.levels import parse_level
+from discreet.privacy.plan import Plan, Stage
+
+# Calibrated twice, on two machines, noise is the same up to what the search leaves open.
+_CALIBRATED = 2 * RELATIVE_TOLERANCE
+_ROUNDED = 1e-9
+_EXACTLY = ("name", "mechanism", "metric", "runs", "shape", "answer_shape")
+_WORDS = ("query", "why", "proof")
+
+
+def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeClassifier:
+    """The estimator of a configuration that has its form, with its public facts and without weights."""
+    given = config["privacy"]
+    privacy = Privacy(parse_level(given["level"]), from_json(given["epsilon"]), given["delta"])
+    declared = find_method(config["method"])
+    kind = load_method(declared)
+    settings = checked_settings(kind, declared.name, from_json(config["params"]))
+    estimator: NodeClassifier = kind(privacy, compute=compute).set_params(**settings)
+    schema = Schema.from_json(config.get("schema") or {})  # releases of before had none
+    facts = PublicFacts(**config["public"])
+    estimator._resume(facts, [PublicFacts(**extra) for extra in config["extra_public"]], schema)
+    return estimator
+
+
+def compare_plan(plan: Plan, certificate: Mapping[str, Any], *, words: bool) -> None:
+    """Refuse a certificate whose stages are not those of the plan, stage by stage.
+
+    ``words`` compares texts too: those of one version are the same everywhere. Noise may differ as much as calibration
+    leaves open; ε is recomputed from what the certificate states.
+    """
+    searched = certificate.get("trial_stages")
+    if searched is None:
+        _compare_stages(plan.stages, certificate["stages"], words=words)
+        return
+    own = len(plan.stages)
+    if len(searched) > own + 1:
+        raise CertificateError(f"a trial has {len(searched)} stages, the configuration asks for {own} and a score")
+    _compare_stages(plan.stages, searched[:own], words=words)
+    _compare_search(certificate["stages"], searched)
+
+
+def _compare_stages(planned: Sequence[Stage], stated: Sequence[Mapping[str, Any]], *, words: bool) -> None:
+    if len(planned) != len(stated):
+        raise CertificateError(f"there are {len(stated)} stages, the configuration asks for {len(planned)}")
+    for stage, given in zip(planned, stated, strict=True):
+        expected = to_json(stage.to_json())
+        for key in (*_EXACTLY, *(_WORDS if words else ())):
+            if given[key] != expected[key]:
+                raise _differs(stage.name, key, given[key], expected[key])
+        for key, tolerance in (("sensitivity", _ROUNDED), ("parameters", _CALIBRATED), ("event", _CALIBRATED)):
+            if not _alike(given[key], expected[key], tolerance):
+                raise _differs(stage.name, key, given[key], expected[key])
+        _compare_noise(stage, given, words=words)
+
+
+def _compare_noise(stage: Stage, given: Mapping[str, Any], *, words: bool) -> None:
+    """The noise beside the event is that of the very event that is stated."""
+    event = events.event_from_json(given["event"])
+    expected = to_json(replace(stage, event=event).to_json()["noise"])
+    tolerance = _CALIBRATED if "noise_std" in given["parameters"] else _ROUNDED  # where no event says it all
+    if not _alike(given["noise"]["std"], expected["std"], tolerance):
+        raise _differs(stage.name, "noise scale", given["noise"]["std"], expected["std"])
+    if words and given["noise"] != {**expected, "std": given["noise"]["std"]}:
+        raise _differs(stage.name, "sampler", given["noise"]["sampler"], expected["sampler"])
+
+
+def _compare_search(stages: Sequence[Mapping[str, Any]], trial: Sequence[Mapping[str, Any]]) -> None:
+    """One stage, which repeats trials, the winner's among them."""
+    if len(stages) != 1 or stages[0]["event"].get("kind") != "RepeatAndSelect":
+        raise CertificateError("there are stages of a trial, but no search that pays for them")
+    repeated = events.event_from_json(stages[0]["event"]).event
+    candidates = repeated.events if isinstance(repeated, events.OneOfDpEvent) else [repeated]
+    winner = list(events.leaves(_composed(trial)))
+    if winner not in [list(events.leaves(candidate)) for candidate in candidates]:
+        raise CertificateError("the search does not pay for the stages of the trial that won")
+
+
+def _composed(stages: Sequence[Mapping[str, Any]]) -> Any:
+    return events.compose(events.repeat(events.event_from_json(stage["event"]), stage["runs"]) for stage in stages)
+
+
+def _differs(stage: str, key: str, stated: Any, expected: Any) -> CertificateError:
+    return CertificateError(
+        f"stage {stage!r}: the {key} is stated as {stated!r:.80}, the configuration asks for {expected!r:.80}"
+    )
+
+
+def _alike(one: Any, two: Any, tolerance: float) -> bool:
+    """Equal, but for the last digits of numbers that are not whole."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_alike(one[key], two[key], tolerance) for key in one)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_alike, one, two, [tolerance] * len(one)))
+    if isinstance(one, bool) or isinstance(two, bool):
+        return one is two
+    if isinstance(one, float) or isinstance(two, float):
+        numbers = isinstance(one, int | float) and isinstance(two, int | float)
+        return numbers and math.isclose(one, two, rel_tol=tolerance)
+    return bool(one == two)
