@@ -40,14 +40,18 @@ DEMANDED = {"feature_range": (-2.0, 2.0), "outside": "clip"}
 def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeClassifier:
     """The method with cheap settings and reproducible noise."""
     kind = load_method(list_methods()[name])
-    fields = {field.name: field.type for field in dataclasses.fields(kind)}
-    quick = {key: value for key, value in QUICK.items() if key in fields and "int" in str(fields[key])}
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    quick = {key: value for key, value in QUICK.items() if key in fields and _takes_whole_numbers(fields[key])}
     level = parse_level(spec)
     privacy = Privacy(level, math.inf if spec == "none" else epsilon)
     demanded = {key: value for key, value in DEMANDED.items() if key in fields}
     pinned = kind(privacy, **demanded)._pinned()  # what would be left out on graphs this small is audited too
     parameters = {**quick, **demanded, **pinned, "insecure_noise_seed": 7, **overrides}
     return kind(privacy, **parameters)
+
+
+def _takes_whole_numbers(field: dataclasses.Field[Any]) -> bool:
+    return "int" in str(field.type) or (isinstance(field.default, int) and not isinstance(field.default, bool))
 
 
 def graph_for(spec: str, seed: int = 0) -> Graph:

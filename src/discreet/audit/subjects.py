@@ -72,7 +72,13 @@ def _keep_batch_rate(estimator: NodeClassifier, num_train: int) -> None:
 
 
 def _whole_fields(estimator: NodeClassifier, kept: Collection[str]) -> set[str]:
-    """The parameters that take whole numbers."""
+    """The parameters that take whole numbers: those that hold one, or say that they would."""
     return {
-        field.name for field in dataclasses.fields(estimator) if "int" in str(field.type) and field.name not in kept
+        field.name
+        for field in dataclasses.fields(estimator)
+        if field.name not in kept and (_is_whole(getattr(estimator, field.name)) or "int" in str(field.type))
     }
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
