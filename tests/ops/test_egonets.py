@@ -8,8 +8,9 @@ import scipy.sparse as sp
 
 from discreet.errors import ParameterError
 from discreet.graph.graph import Graph
-from discreet.ops.egonets import sender_table, slot_features, with_nobody
+from discreet.ops.egonets import sender_table, with_nobody
 from discreet.ops.keyed_hash import hash_pairs
+from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.ops.sparse import feature_tensor
 
 KEY = bytes(range(16))
@@ -72,7 +73,7 @@ def test_empty_slots_read_nobodys_record(sparse):
     given = with_nobody(sp.csr_array(records) if sparse else records)
     assert given.shape == (4, 2)
     assert given.dtype == np.float32
-    rows = slot_features(feature_tensor(given, "cpu"), nets)
-    found = (rows.csr.to_dense() if sparse else rows).numpy().reshape(3, nets.slots, 2)
+    rows = SlotRows(RowTable(feature_tensor(given, "cpu")), nets.index)
+    found = rows.dense().numpy().reshape(3, nets.slots, 2)
     assert not found[~nets.mask].any()
     assert (found[nets.mask] == records[nets.index[nets.mask]]).all()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import UnsupportedError
+from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
 _WEIGHT_IS_IN_BY_OUT: dict[type[nn.Module], bool] = {nn.Linear: False}
@@ -31,7 +32,7 @@ class AffineCalls:
     """All calls of one affine layer in one forward pass, and what the backward pass brought to its outputs."""
 
     layer: nn.Module
-    inputs: list[Tensor | SparseMatrix] = field(default_factory=list)
+    inputs: list[Tensor | SparseMatrix | SlotRows] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     makers: list[Any] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)

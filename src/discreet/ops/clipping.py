@@ -26,9 +26,11 @@ P_i²/K² and errs by at most ΓP_i² and a few roundings of its own, so c_i has
 would do).
 
 *Sums.* A product of N rows errs in each entry by at most γ_N Σ_k |a_k||g_k|, hence in norm by at most
-γ_N Σ_i c_i P_i ≤ γ_N·n·K·C′ over n terms (over several parameters by Minkowski's inequality); M micro-batches that are
-added one after the other make that γ_{N+M}. With the errors of factors this is E = n(γ_{N+M}·K + ΓK²)C′: a computed sum
-is within E of the sum of exact terms, in whatever order, batch and portions it was made.
+γ_N Σ_i c_i P_i ≤ γ_N·n·K·C′ over n terms (over several parameters by Minkowski's inequality). Where an input row stands
+in many slots, the g_k of these may be summed before they meet it (``ops.slot_rows``): a number then passes through two
+sums of at most N, so γ_2N is what is set aside; M micro-batches that are added one after the other make that γ_{2N+M}.
+With the errors of factors this is E = n(γ_{2N+M}·K + ΓK²)C′: a computed sum is within E of the sum of exact terms, in
+whatever order, batch and portions it was made.
 
 *Steps.* Let s be what is computed for a batch without the changed examples: the same bits on both graphs. With i ≥ 1
 of them the sum is within i·C′ + 2E of s, and C′ = C − 2E (:meth:`ClipRule.within`) makes that no more than i·C, which
@@ -49,6 +51,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -59,6 +62,7 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import AffineCalls, pull_back, record
+from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
 UNIT = 2.0**-53
@@ -97,7 +101,7 @@ class Room:
     def error(self, width: int, slots: int) -> float:
         """E over C′, see the module; ``width`` is that of the widest layer, ``slots`` are rows per example."""
         longer = CANCELLATION if slots > 1 else 1.0
-        of_sums = gamma(self.at_once * slots + self.micro_batches + _FEW) * longer
+        of_sums = gamma(2 * self.at_once * slots + self.micro_batches + _FEW) * longer
         of_factors = gamma(norm_roundings(width, slots)) * longer**2
         return self.terms * (of_sums + of_factors)
 
@@ -269,7 +273,7 @@ class _LayerRows:
     """The rows of one layer, (examples × slots) of them, from all its calls."""
 
     call: AffineCalls
-    inputs: Tensor | SparseMatrix
+    inputs: Tensor | SparseMatrix | SlotRows
     gradients: Tensor
     slots: int
 
@@ -277,10 +281,10 @@ class _LayerRows:
     def of(cls, call: AffineCalls, examples: int) -> _LayerRows:
         _check_single([*call.inputs, *call.gradients])
         gradients = [_by_example(g, examples) for g in call.gradients]
-        if len(call.inputs) == 1 and isinstance(call.inputs[0], SparseMatrix):
+        if len(call.inputs) == 1 and not isinstance(call.inputs[0], Tensor):
             rows = gradients[0]
             return cls(call, call.inputs[0], rows.flatten(0, 1), rows.shape[1])
-        if any(isinstance(given, SparseMatrix) for given in call.inputs):
+        if not all(isinstance(given, Tensor) for given in call.inputs):
             raise UnsupportedError("a layer that reads sparse features may be called once in a forward pass")
         inputs = [_by_example(given, examples) for given in call.inputs if isinstance(given, Tensor)]
         rows_in, rows_out = (parts[0] if len(parts) == 1 else torch.cat(parts, 1) for parts in (inputs, gradients))
@@ -305,22 +309,33 @@ class _LayerRows:
 
     def _one_slot(self, weight: bool, bias: bool) -> Sizes:
         """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
-        per_input = _row_squares(self.inputs) if weight else 0.0
-        square = (per_input + float(bias)) * _row_squares(self.gradients)
+        per_input = _row_squares(self._kept_inputs) if weight else 0.0
+        square = (per_input + float(bias)) * _row_squares(self._kept_gradients)
         square = square * (1 + 2 * gamma(self.width + _FEW))
         return Sizes(square, square)
+
+    @cached_property
+    def _kept_gradients(self) -> Tensor:
+        """The gradients in double precision, for norms and sums alike; as they are where that would take much room."""
+        return self.gradients.double() if self.gradients.numel() <= _BLOCK else self.gradients
+
+    @cached_property
+    def _kept_inputs(self) -> Tensor | SparseMatrix | SlotRows:
+        """The same of dense inputs."""
+        small = isinstance(self.inputs, Tensor) and self.inputs.numel() <= _BLOCK
+        return self.inputs.double() if isinstance(self.inputs, Tensor) and small else self.inputs
 
     def _portions(self) -> Iterator[tuple[int, int]]:
         """Examples from … to, a few at a time: double precision takes twice the memory."""
         examples = len(self.gradients) // self.slots
-        width = self.gradients.shape[1] + (0 if isinstance(self.inputs, SparseMatrix) else self.inputs.shape[1])
+        width = self.gradients.shape[1] + (self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0)
         step = max(1, _BLOCK // max(1, self.slots * width))
         return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
 
     def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
         """The sizes of some examples whose rows share the layer."""
         rows = slice(first * self.slots, last * self.slots)
-        blocks = self.gradients[rows].double().reshape(last - first, self.slots, -1)
+        blocks = self._kept_gradients[rows].double().reshape(last - first, self.slots, -1)
         lengths = _lengths(blocks)
         square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
         if bias:
@@ -337,10 +352,14 @@ class _LayerRows:
         return 4 * gamma(norm_roundings(self.width, self.slots))
 
     def _shared_weight(self, rows: slice, blocks: Tensor, lengths: Tensor) -> Sizes:
-        if isinstance(self.inputs, SparseMatrix):
+        if isinstance(self.inputs, SlotRows):
+            grams = self.inputs.grams(rows.start // self.slots, rows.stop // self.slots)
+            square, others = _gram_squares(grams, blocks), torch.diagonal(grams, dim1=1, dim2=2).sqrt()
+        elif isinstance(self.inputs, SparseMatrix):
             square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
         else:
-            given = self.inputs[rows].double().reshape(*blocks.shape[:2], -1)
+            assert isinstance(self._kept_inputs, Tensor)
+            given = self._kept_inputs[rows].double().reshape(*blocks.shape[:2], -1)
             square, others = _dense_squares(given, blocks), _lengths(given)
         parts = (others * lengths).sum(1).square()
         return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
@@ -352,6 +371,9 @@ class _LayerRows:
         weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
         if weight and isinstance(inputs, SparseMatrix):
             product = inputs.double_transposed @ (gradients * by_row)
+        elif weight and isinstance(inputs, SlotRows):
+            product = inputs.transposed_times(gradients * by_row)
+        if weight and not isinstance(inputs, Tensor):
             views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
         for start in range(0, len(gradients), self._rows_at_once()):
             part = slice(start, start + self._rows_at_once())
@@ -370,20 +392,30 @@ class _LayerRows:
         """One factor per example as a column, one per row."""
         return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
 
-    def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix, Tensor]:
-        """Rows of examples with factor 0 made zero, for zero times infinity is no number."""
-        if not len(factor) or bool(factor.min() > 0):
-            return self.inputs, self.gradients
+    def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
+        """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)
+
+        To ask whether there are any would make a GPU wait in every layer, so there rows are masked unasked.
+        """
+        asks = factor.device.type == "cpu" or isinstance(self.inputs, SparseMatrix)
+        if not len(factor) or (asks and bool(factor.min() > 0)):
+            return self._kept_inputs, self._kept_gradients
         rows = self._by_row(factor) == 0
-        gradients = self.gradients.masked_fill(rows, 0.0)
+        gradients = self._kept_gradients.masked_fill(rows, 0.0)
+        if isinstance(self.inputs, SlotRows):
+            return self.inputs, gradients
         if isinstance(self.inputs, SparseMatrix):
             return self.inputs.without_rows(rows.squeeze(1).cpu().numpy()), gradients
-        return self.inputs.masked_fill(rows, 0.0), gradients
+        assert isinstance(self._kept_inputs, Tensor)
+        return self._kept_inputs.masked_fill(rows, 0.0), gradients
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
         inputs, gradients = self._finite(factor)
-        dense = inputs.csr.to_dense() if isinstance(inputs, SparseMatrix) else inputs
+        if isinstance(inputs, SlotRows):
+            dense = inputs.dense()
+        else:
+            dense = inputs.csr.to_dense() if isinstance(inputs, SparseMatrix) else inputs
         rows, blocks = (_blocks(part.double(), self.slots) for part in (dense, gradients))
         left, right = (rows, blocks) if self.call.in_by_out else (blocks, rows)
         found = {}
@@ -399,7 +431,7 @@ def _trains(layer: nn.Module, name: str) -> bool:
     return isinstance(parameter, nn.Parameter) and parameter.requires_grad
 
 
-def _check_single(rows: Sequence[Tensor | SparseMatrix]) -> None:
+def _check_single(rows: Sequence[Tensor | SparseMatrix | SlotRows]) -> None:
     """Refuse doubles: their squares can vanish or overflow in double precision, and with them a norm."""
     if any(part.dtype not in (torch.float32, torch.float16, torch.bfloat16) for part in rows):
         raise UnsupportedError("gradients are clipped in double precision, so the model must run in a shorter one")
@@ -431,15 +463,20 @@ def _lengths(rows: Tensor) -> Tensor:
     return norms
 
 
-def _row_squares(rows: Tensor | SparseMatrix) -> Tensor:
-    return rows.row_squares if isinstance(rows, SparseMatrix) else _lengths(rows).square()
+def _row_squares(rows: Tensor | SparseMatrix | SlotRows) -> Tensor:
+    return _lengths(rows).square() if isinstance(rows, Tensor) else rows.row_squares
+
+
+def _gram_squares(grams: Tensor, blocks: Tensor) -> Tensor:
+    """‖Σ_j a_j g_jᵀ‖² of each example, from the inner products of its rows a."""
+    return (grams * (blocks @ blocks.mT)).sum(2).sum(1)
 
 
 def _dense_squares(rows: Tensor, blocks: Tensor) -> Tensor:
     """‖Σ_j a_j g_jᵀ‖² of each example: by Gram matrices, or through the product itself where slots are many."""
     slots, width_in, width_out = rows.shape[1], rows.shape[2], blocks.shape[2]
     if slots * (width_in + width_out) <= 2 * width_in * width_out:
-        return ((rows @ rows.mT) * (blocks @ blocks.mT)).sum(2).sum(1)
+        return _gram_squares(rows @ rows.mT, blocks)
     step = max(1, _BLOCK // max(1, width_in * width_out))
     parts = [(rows[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(rows), step)]
     return torch.cat(parts) if parts else rows.new_zeros(0)

@@ -11,15 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
-from torch import Tensor
 
 from discreet.arrays import BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import Features
 from discreet.graph.graph import Graph
 from discreet.ops.degrees import rank_by_hash
-from discreet.ops.sparse import SparseMatrix, select_rows
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,10 @@ class EgoNets:
     def slots(self) -> int:
         """Slots per example."""
         return int(self.index.shape[1])
+
+    def at(self, positions: IntArray) -> EgoNets:
+        """The ego-nets of these examples."""
+        return EgoNets(self.index[positions], self.mask[positions], self.fan_in, self.hops)
 
 
 @dataclass(frozen=True)
@@ -110,19 +111,13 @@ def _padded(sender: IntArray, receiver: IntArray, num_nodes: int, fan_in: int) -
 
 
 def with_nobody(features: Features) -> Features:
-    """The features with one more row, of zeros: what the slots that are empty read."""
+    """The features with one more row, of zeros: what the slots that are empty read.
+
+    Guarantee: no row of an example depends on a record that does not stand in its ego-net, whatever the others hold.
+    (Another's record in an empty slot would: zero times what overflows is not zero.)
+    """
     if isinstance(features, np.ndarray):
         return np.concatenate([features, np.zeros_like(features, shape=(1, features.shape[1]))])
     indptr = np.append(features.indptr, features.indptr[-1:])
     shape = (features.shape[0] + 1, features.shape[1])
     return sp.csr_array((features.data, features.indices, indptr), shape=shape)
-
-
-def slot_features(features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor | SparseMatrix:
-    """The feature rows of all slots, example by example, out of features :func:`with_nobody`.
-
-    Guarantee: no row of an example depends on a record that does not stand in its ego-net, whatever the others hold.
-    (Another's record in an empty slot would: zero times what overflows is not zero.)
-    """
-    index = torch.from_numpy(np.ascontiguousarray(nets.index).reshape(-1))
-    return select_rows(features, index if isinstance(features, SparseMatrix) else index.to(features.device))

@@ -72,7 +72,7 @@ class SparseMatrix:
     @property
     def dtype(self) -> torch.dtype:
         """The precision of the entries."""
-        return torch.from_numpy(self._scipy.data[:0]).dtype
+        return torch.from_numpy(np.empty(0, self._scipy.data.dtype)).dtype
 
     @property
     def nnz(self) -> int:
@@ -90,6 +90,10 @@ class SparseMatrix:
         """Rows ``first`` to ``last`` (excluded), on the host."""
         return self._scipy[first:last]
 
+    def scipy_at(self, index: IntArray) -> sp.csr_array:
+        """The chosen rows, on the host."""
+        return self._scipy[index]
+
     def without_rows(self, gone: BoolArray) -> SparseMatrix:
         """The matrix with some rows made zero."""
         part = self._scipy
@@ -106,7 +110,7 @@ class SparseMatrix:
 
     def rows(self, index: IntArray) -> SparseMatrix:
         """The chosen rows."""
-        return SparseMatrix(self._scipy[index], self.device)
+        return SparseMatrix(self.scipy_at(index), self.device)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product with a dense matrix."""

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
+from discreet.ops.egonets import EgoNets
+from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids
+
+MOST_GRAM_BYTES = 1 << 30
+"""Inner products of the rows of all examples are kept for the fit up to this size; beyond it, made in every step."""
+
+
+class _Examples(NamedTuple):
+    """The ego-nets of all training ids, the records that stand in them, and inner products of these."""
+
+    nets: EgoNets
+    records: RowTable
+    grams: Tensor | None
+
+    def at(self, positions: IntArray) -> tuple[SlotRows, EgoNets]:
+        """What the examples at these positions are made of."""
+        nets = self.nets.at(positions)
+        grams = None if self.grams is None else self.grams[torch.from_numpy(positions).to(self.grams.device)]
+        return SlotRows(self.records, nets.index, grams), nets
 
 
 @dataclass(frozen=True)
@@ -36,10 +55,15 @@ class EgoNetSteps(GradientSteps):
 
     def losses(self, private: PrivatePart, positions: IntArray, *, network: ReadsEgoNets, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's ego-net."""
-        ids = private.remember((self, "ids"), lambda: training_ids(private))
-        logits = self.ego_nets.logits(private, ids[positions], network)
+        examples = private.remember((self, "examples"), lambda: self._examples(private))
+        rows, nets = self.once(private, "slots", positions, lambda: examples.at(positions))
         labels = torch.from_numpy(self.labels(private)[positions]).to(private.device)
-        return example_losses(logits, labels)
+        return example_losses(network.on_egos(rows, nets), labels)
+
+    def _examples(self, private: PrivatePart) -> _Examples:
+        nets, records = self.ego_nets.around(private, training_ids(private)), self.ego_nets.records(private)
+        small = 8 * nets.index.size * nets.slots <= MOST_GRAM_BYTES
+        return _Examples(nets, records, slot_grams(records, nets.index) if small else None)
 
     def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
         """Of the training ids."""

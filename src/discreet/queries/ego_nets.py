@@ -9,8 +9,9 @@ from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
-from discreet.ops.egonets import EgoNets, SenderTable, sender_table, slot_features, with_nobody
-from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.ops.egonets import EgoNets, SenderTable, sender_table, with_nobody
+from discreet.ops.slot_rows import RowTable, SlotRows
+from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
 from discreet.queries.kept_edges import KEY, bounded_graph
 from discreet.queries.reach import touched_examples
@@ -19,7 +20,7 @@ from discreet.queries.reach import touched_examples
 class ReadsEgoNets(Protocol):
     """A network that reads ego-nets one by one."""
 
-    def on_egos(self, features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor:
+    def on_egos(self, features: SlotRows, nets: EgoNets) -> Tensor:
         """Logits of the centres; ``features`` holds the rows of all slots, example by example."""
 
 
@@ -48,14 +49,18 @@ class BoundedEgoNets:
 
     def logits(self, private: PrivatePart, centres: IntArray, network: ReadsEgoNets) -> Tensor:
         """What the network says of these nodes."""
-        nets = self._senders(private).ego_nets(centres, self.hops)
-        return network.on_egos(slot_features(self._features(private), nets), nets)
+        nets = self.around(private, centres)
+        return network.on_egos(SlotRows(self.records(private), nets.index), nets)
 
-    def _features(self, private: PrivatePart) -> Tensor | SparseMatrix:
+    def around(self, private: PrivatePart, centres: IntArray) -> EgoNets:
+        """The ego-nets of these nodes."""
+        return self._senders(private).ego_nets(centres, self.hops)
+
+    def records(self, private: PrivatePart) -> RowTable:
         """All records, and a row of zeros for the slots that are empty."""
 
-        def padded() -> Tensor | SparseMatrix:
-            return feature_tensor(with_nobody(private.graph.features), private.device)
+        def padded() -> RowTable:
+            return RowTable(feature_tensor(with_nobody(private.graph.features), private.device))
 
         return private.remember("features and nobody", padded)
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from discreet.arrays import Array, Arrays
 from discreet.ops.affine_calls import register_affine
 from discreet.ops.row_products import row_product
+from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -38,7 +39,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Linear(nn.Module):
-    """x ↦ xW + b for dense or sparse x, Glorot-initialised from a generator.
+    """x ↦ xW + b for rows of any kind, Glorot-initialised from a generator.
 
     Guarantee: a row is the same bits whatever rows stand beside it (``ops.row_products``).
     """
@@ -51,9 +52,9 @@ class Linear(nn.Module):
         self.weight = nn.Parameter((2 * draw - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(outputs, device=generator.device))
 
-    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix | SlotRows) -> Tensor:
         """The affine map."""
-        product = x @ self.weight if isinstance(x, SparseMatrix) else row_product(x, self.weight)
+        product = row_product(x, self.weight) if isinstance(x, Tensor) else x @ self.weight
         return product + self.bias
 
 

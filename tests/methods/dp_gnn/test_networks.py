@@ -15,7 +15,8 @@ from discreet.graph.parts import PrivatePart
 from discreet.methods.dp_gnn.networks import EgoNetwork
 from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable
 from discreet.ops.degrees import bound_degrees
-from discreet.ops.egonets import sender_table, slot_features, with_nobody
+from discreet.ops.egonets import sender_table, with_nobody
+from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.privacy.levels import NodeLevel
 from discreet.queries.ego_net_steps import EgoNetSteps
 from discreet.queries.ego_nets import BoundedEgoNets
@@ -66,7 +67,8 @@ def test_ego_nets_and_whole_graph_agree_where_nothing_is_cut(convolution: str, h
     graph = small_graph(np.random.default_rng(5))
     network, features = network_of(convolution, hops), torch.tensor(graph.features)
     nets = sender_table(graph, 12, bytes(16)).ego_nets(np.arange(graph.num_nodes), hops)
-    on_egos = network.on_egos(slot_features(torch.tensor(with_nobody(graph.features)), nets), nets)
+    rows = SlotRows(RowTable(torch.tensor(with_nobody(graph.features))), nets.index)
+    on_egos = network.on_egos(rows, nets)
     assert torch.allclose(on_egos, network.on_graph(features, graph), atol=1e-5)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from discreet.graph.parts import Topology
 from discreet.ops.egonets import EgoNets
+from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix, hop_matrix
 from discreet.training.networks import ACTIVATIONS, Activation, Linear
 
@@ -152,7 +153,7 @@ class EgoNetwork(nn.Module):
     def _between(self, rows: Tensor) -> Tensor:
         return self._activation(nn.functional.layer_norm(rows, rows.shape[-1:]))
 
-    def on_egos(self, features: Tensor | SparseMatrix, nets: EgoNets) -> Tensor:
+    def on_egos(self, features: Tensor | SparseMatrix | SlotRows, nets: EgoNets) -> Tensor:
         """Logits of the centres; ``features`` holds the rows of all slots, example by example."""
         examples, slots = nets.index.shape
         encoded: Tensor = self.encoder(features)

@@ -1,0 +1,156 @@
+"""Rows of one table that stand in the slots of many examples: computed once for each node, not once for each slot.
+
+An ego-net holds the records of its nodes, and a record stands in many ego-nets. So a linear map reads the table (or the
+part of it that occurs) and its rows are handed to the slots; inner products of the rows of an example, which its norm
+needs, are constants of a fit; and a sum over all slots is taken by node before it meets the table.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from discreet.arrays import IntArray
+from discreet.ops.row_products import row_product
+from discreet.ops.sparse import SparseMatrix, select_rows
+
+_AT_ONCE = 1 << 22
+"""Numbers in double precision that are held while inner products are made."""
+
+
+class RowTable:
+    """Rows in single precision, one per node, and what is made of them once for a fit."""
+
+    def __init__(self, rows: Tensor | SparseMatrix) -> None:
+        """Rows must be finite: a row that is not would meet all examples in a sum."""
+        self.rows = rows
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return int(self.rows.shape[0])
+
+    def times(self, weight: Tensor) -> Tensor:
+        """The product with a dense matrix; a row is the same bits whatever other rows the table has."""
+        return self.rows @ weight if isinstance(self.rows, SparseMatrix) else row_product(self.rows, weight)
+
+    def transposed_times(self, dense: Tensor) -> Tensor:
+        """The product of the transpose, in double precision."""
+        if isinstance(self.rows, SparseMatrix):
+            return self.rows.double_transposed @ dense
+        return self._double.T @ dense
+
+    @cached_property
+    def squares(self) -> Tensor:
+        """The squared norm of every row, in double precision."""
+        if isinstance(self.rows, SparseMatrix):
+            return self.rows.row_squares
+        norms: Tensor = torch.linalg.vector_norm(self.rows, dim=1, dtype=torch.float64)
+        return norms.square()
+
+    def at(self, nodes: IntArray) -> RowTable:
+        """The table of these nodes alone."""
+        return RowTable(select_rows(self.rows, torch.from_numpy(nodes).to(self.rows.device)))
+
+    @cached_property
+    def _double(self) -> Tensor:
+        assert isinstance(self.rows, Tensor)
+        return self.rows.double()
+
+
+class _Read(NamedTuple):
+    """The table that a product reads, and which of its rows stands in which slot."""
+
+    table: RowTable
+    place: IntArray
+
+
+class SlotRows:
+    """The rows of the slots of some examples, example by example: row ``index[i, j]`` of the table in slot j of i.
+
+    ``grams`` are the inner products of each example's rows (:func:`slot_grams`), where they were made beforehand.
+
+    Guarantee: a product gives every slot the bits of its own row, whoever stands in other slots.
+    """
+
+    def __init__(self, table: RowTable, index: IntArray, grams: Tensor | None = None) -> None:
+        """Nothing is computed yet."""
+        self._table, self._index, self._grams = table, index, grams
+        self.shape = (index.size, int(table.rows.shape[1]))
+        self.dtype = table.rows.dtype
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        """The product with a dense matrix, one row per slot: every node that occurs is multiplied once."""
+        read = self._read
+        return read.table.times(weight).index_select(0, torch.from_numpy(read.place).to(weight.device))
+
+    @cached_property
+    def row_squares(self) -> Tensor:
+        """The squared norm of the row in every slot, in double precision."""
+        squares = self._table.squares
+        return squares[torch.from_numpy(self._index.reshape(-1)).to(squares.device)]
+
+    def grams(self, first: int, last: int) -> Tensor:
+        """The inner products of the rows of examples ``first`` to ``last`` (excluded)."""
+        if self._grams is not None:
+            return self._grams[first:last]
+        return slot_grams(self._table, self._index[first:last])
+
+    def transposed_times(self, dense: Tensor) -> Tensor:
+        """Σ over slots of (its row)ᵀ·(its row of ``dense``), in double precision: by node first."""
+        read = self._read
+        count = np.bincount(read.place, minlength=len(read.table))
+        order = np.argsort(read.place, kind="stable")
+        ones, starts = np.ones(len(order)), np.concatenate([[0], np.cumsum(count)])
+        by_node = sp.csr_array((ones, order, starts), shape=(len(count), len(order)))
+        return read.table.transposed_times(SparseMatrix(by_node, dense.device).csr @ dense)
+
+    def dense(self) -> Tensor:
+        """All rows, written out; for audits of small batches."""
+        rows = self._table.rows
+        plain = rows.csr.to_dense() if isinstance(rows, SparseMatrix) else rows
+        return plain[torch.from_numpy(self._index.reshape(-1)).to(plain.device)]
+
+    @cached_property
+    def _read(self) -> _Read:
+        if self._index.size >= len(self._table):
+            return _Read(self._table, self._index.reshape(-1))
+        nodes, place = np.unique(self._index, return_inverse=True)
+        return _Read(self._table.at(nodes), place.reshape(-1))
+
+
+def slot_grams(table: RowTable, index: IntArray) -> Tensor:
+    """(examples, slots, slots): the inner products of the rows of each example, in double precision."""
+    examples, slots = index.shape
+    found = torch.empty(examples, slots, slots, dtype=torch.float64, device=table.rows.device)
+    step = max(1, _AT_ONCE // max(1, slots * int(table.rows.shape[1])))
+    if isinstance(table.rows, SparseMatrix):
+        step = max(1, _AT_ONCE // max(1, slots * slots))
+    for start in range(0, examples, step):
+        part = index[start : start + step]
+        found[start : start + step] = _grams_of(table.rows, part)
+    return found
+
+
+def _grams_of(rows: Tensor | SparseMatrix, index: IntArray) -> Tensor:
+    if isinstance(rows, SparseMatrix):
+        return torch.from_numpy(_sparse_grams(rows.scipy_at(index.reshape(-1)), index.shape)).to(rows.device)
+    given = rows[torch.from_numpy(index).to(rows.device)].double()
+    return given @ given.mT
+
+
+def _sparse_grams(part: sp.csr_array, shape: tuple[int, ...]) -> np.ndarray:
+    """The same for sparse rows: columns are told apart by example, so that one product makes all blocks."""
+    examples, slots = shape
+    row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    column = part.indices + (row // slots) * np.int64(part.shape[1])
+    wide = (part.shape[0], examples * part.shape[1])
+    apart = sp.csr_array((part.data.astype(np.float64), column, part.indptr), shape=wide)
+    product = sp.coo_array(apart @ apart.T)
+    found = np.zeros((examples, slots, slots))
+    found[product.row // slots, product.row % slots, product.col % slots] = product.data
+    return found

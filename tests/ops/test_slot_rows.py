@@ -1,0 +1,97 @@
+"""Rows of a table in slots: the same products, norms and sums as with the rows written out; bits that stand alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import nn
+
+from discreet.ops.clipping import ClipRule, clipped_sum
+from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
+from discreet.ops.sparse import SparseMatrix
+from discreet.training.networks import Linear
+from tests.ops import exact_rows
+
+WIDTH, NODES = 23, 60
+
+
+def table_of(rng, sparse, nodes=NODES):
+    rows = (rng.standard_normal((nodes, WIDTH)) * (rng.random((nodes, WIDTH)) < 0.3)).astype(np.float32)
+    rows[-1] = 0
+    return RowTable(SparseMatrix(sp.csr_array(rows)) if sparse else torch.tensor(rows)), rows
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("examples", [1, 5, 40])
+def test_products_norms_and_sums(examples, sparse):
+    rng = np.random.default_rng(examples)
+    table, rows = table_of(rng, sparse)
+    index = rng.integers(0, NODES, (examples, 4))
+    written = rows[index.reshape(-1)].astype(np.float64)
+    slots, weight, dense = SlotRows(table, index), torch.randn(WIDTH, 7), torch.randn(examples * 4, 5).double()
+    assert torch.allclose(slots @ weight, torch.tensor(written).float() @ weight, atol=1e-5)
+    assert np.allclose(slots.row_squares, (written**2).sum(1))
+    assert np.allclose(slots.transposed_times(dense), written.T @ dense.numpy())
+    blocks = written.reshape(examples, 4, WIDTH)
+    assert np.allclose(slot_grams(table, index), blocks @ blocks.transpose(0, 2, 1))
+    assert torch.equal(slots.grams(0, examples), slot_grams(table, index))
+    assert np.array_equal(slots.dense(), written)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_slot_has_the_bits_of_its_row_in_every_company(sparse):
+    """Whether the whole table is read or a part of it."""
+    rng = np.random.default_rng(0)
+    table, _ = table_of(rng, sparse, 500)
+    index, weight = rng.integers(0, 500, (300, 4)), torch.randn(WIDTH, 20)
+    whole = (SlotRows(table, index) @ weight).view(300, 4, -1)
+    for chosen in ([0], [7, 299], np.arange(1, 60), np.arange(1, 300)):
+        assert torch.equal((SlotRows(table, index[chosen]) @ weight).view(-1, 4, 20), whole[chosen])
+
+
+class Given(nn.Module):
+    """One layer over slots, whose outputs' gradients are given."""
+
+    def __init__(self, rows, gradients):
+        super().__init__()
+        self.layer = Linear(WIDTH, gradients.shape[2], torch.Generator().manual_seed(0))
+        self.rows, self.gradients = rows, gradients
+
+    def losses(self):
+        out = self.layer(self.rows).view(self.gradients.shape)
+        return (out * self.gradients).sum((1, 2))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_terms_are_clipped_however_slots_cancel(sparse, kept):
+    """Against exact arithmetic: own row big + p, another's −big + p, as in the rows that broke single precision."""
+    rng = np.random.default_rng(3)
+    big = 1e4 * rng.standard_normal(WIDTH)
+    rows = np.stack([big + rng.standard_normal(WIDTH), -big + rng.standard_normal(WIDTH), rng.standard_normal(WIDTH)])
+    rows = np.concatenate([rows, np.zeros((1, WIDTH))]).astype(np.float32)
+    table = RowTable(SparseMatrix(sp.csr_array(rows)) if sparse else torch.tensor(rows))
+    index = np.array([[0, 1, 3], [0, 0, 1], [2, 3, 3], [2, 0, 1], [1, 2, 0]])
+    gradients = torch.ones(5, 3, 2) * torch.randn(5, 1, 2)
+    model = Given(SlotRows(table, index, slot_grams(table, index) if kept else None), gradients)
+    plain = Given(torch.tensor(rows[index.reshape(-1)]), gradients)
+    rule = ClipRule.flat(0.5)
+    found, expected = (clipped_sum(m, m.losses, rule, terms=True) for m in (model, plain))
+    assert torch.allclose(found.flat, expected.flat, rtol=1e-9, atol=1e-12)
+    assert torch.allclose(found.terms.sum(0), found.flat, atol=1e-9)
+    assert all(exact_rows.length(term.numpy()) <= 0.5 for term in found.terms)
+    assert max(exact_rows.length(term.numpy()) for term in found.terms) > 0.49
+
+
+def test_an_example_that_overflows_leaves_the_others_alone():
+    rng = np.random.default_rng(4)
+    table, _ = table_of(rng, sparse=False)
+    index, gradients = rng.integers(0, NODES, (6, 3)), torch.randn(6, 3, 2)
+    gradients[2, 1, 0] = torch.inf
+    model, rest = Given(SlotRows(table, index), gradients), [0, 1, 3, 4, 5]
+    others = Given(SlotRows(table, index[rest]), gradients[rest])
+    rule = ClipRule.flat(0.5)
+    found = clipped_sum(model, model.losses, rule).flat
+    assert torch.allclose(found, clipped_sum(others, others.losses, rule).flat, atol=1e-9)
