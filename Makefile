@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 CHEAP  := not (promised or thinned or directed or replace or replay: or the_only_label_may_go) or (replay: and (edge] or local]))
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo check test slow lint bench clean
+.PHONY: setup demo check test slow fuzz lint bench clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,11 @@ test: lint
 slow: setup
 	DISCREET_EFFORT=high $(PYTEST) tests/contracts/test_queries.py
 	$(PYTEST) -m slow || test $$? -eq 5
+
+# Hostile inputs with fresh seeds, which are printed where a case does not end well: make fuzz N=10000
+N ?= 2000
+fuzz: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(N)
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks examples

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import secrets
 import shutil
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,6 +19,7 @@ from discreet.limits import TEXT_BYTES
 
 INFINITE = "infinite"
 PARTIAL = ".partial"
+_TEMPORARY = re.compile(rf"\..*-[0-9a-f]{{32}}{re.escape(PARTIAL)}", re.DOTALL)
 
 # -------------------------------------------------------------------- whole or not at all
 
@@ -93,6 +96,26 @@ def whole(path: Path) -> Iterator[Path]:
 def _temporary_name(path: Path) -> str:
     """``.NAME-RANDOM.partial``: what a killed run leaves can be found by it."""
     return f".{path.name[:40]}-{secrets.token_hex(16)}{PARTIAL}"  # names have an end: 255 bytes
+
+
+def leftovers(folder: Path, older_than: float = 600.0) -> list[Path]:
+    """What killed runs left unfinished in a folder: temporary names of :func:`whole` that nobody has touched lately."""
+    found = []
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            with suppress(OSError):
+                if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > older_than:
+                    found.append(path)
+    return found
+
+
+def remove_leftover(path: Path) -> None:
+    """Remove one of :func:`leftovers`."""
+    assert _TEMPORARY.fullmatch(path.name)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def _remove(path: Path) -> None:

@@ -121,6 +121,8 @@ CELLS = 4 * 10**9
 """Entries of a dense array of one row per node (features, or one column per class): 16 GiB in single precision."""
 ARRAY_BYTES = 64 * 2**30
 """Unpacked bytes of all arrays that are read from one file."""
+DOWNLOAD_BYTES = 2 * 2**30
+"""Bytes of one file that is downloaded; the largest known one has 100 MiB."""
 TEXT_BYTES = 16 * 2**20
 """Bytes of a suite, a search space or another text file that is read as a whole."""
 

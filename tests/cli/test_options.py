@@ -14,7 +14,7 @@ from discreet.graph import splits
 from discreet.privacy.levels import parse_level
 from tests.cli.helpers import run
 
-GRAPH = {"--data", "--data-root", "--column", "--directed", "--undirected"}
+GRAPH = {"--data", "--data-root", "--column", "--directed", "--undirected", "--trust-download"}
 SPLIT = {"--split", "--seed"}
 METHOD = {"--method", "--level", "--epsilon", "--delta", "--set", "--seed"}
 COMPUTE = {"--device", "--threads"}

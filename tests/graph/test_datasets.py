@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import pickle
 import shutil
@@ -10,8 +12,9 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, ParameterError
-from discreet.graph import available, from_pyg, load, resolve, save_npz, split
+from discreet.graph import available, download, from_pyg, load, resolve, save_npz, split
 from discreet.graph import datasets as registry
+from discreet.graph.datasets import DATASETS
 from discreet.graph.readers import read_planetoid
 from tests.data_root import DATA_ROOT, needs_data
 from tests.graph.helpers import assert_same, dense, files_in
@@ -228,30 +231,77 @@ def test_absent_without_fetching(name, tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def host(monkeypatch, content):
+    """A host that has every file, with this content; gives the addresses that were asked for."""
+    asked = []
+
+    def answer(address):
+        asked.append(address)
+        if isinstance(content, Exception):
+            raise content
+        return io.BytesIO(content)
+
+    monkeypatch.setattr(download, "_open", answer)
+    return asked
+
+
 def test_failed_download_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
-    datasets = pytest.importorskip("torch_geometric.datasets")
-
-    def fail(root, name):
-        (Path(root) / "Photo" / "raw").mkdir(parents=True)
-        (Path(root) / "Photo" / "raw" / "amazon_electronics_photo.npz").write_bytes(b"half")
-        raise OSError("no route\nto host")
-
-    monkeypatch.setattr(datasets, "Amazon", fail)
     monkeypatch.setenv("HOME", str(tmp_path))
+    host(monkeypatch, OSError("no route\nto host"))
     with pytest.raises(DataNotFoundError, match=r"the download failed \(no route to host\)") as caught:
-        load("photo")
+        load("cora")
     assert "\n" not in str(caught.value)
     assert files_in(tmp_path) == []
 
 
-def test_download_lands_in_the_cache(tmp_path, monkeypatch):
-    datasets = pytest.importorskip("torch_geometric.datasets")
-    monkeypatch.setattr(datasets, "Amazon", lambda root, name: fake_npz(Path(root)))
+def test_a_file_with_another_sum_is_thrown_away(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
+    asked = host(monkeypatch, b"cos\nsystem\n(S'touch pwned'\ntR.")
+    for trust in (False, True):
+        with pytest.raises(DataNotFoundError, match="SHA-256"):
+            load("cora", trust_download=trust)
+    assert files_in(tmp_path) == []
+    assert len(asked) == 2
+    assert all(address.startswith("https://") for address in asked)
+
+
+def test_a_file_without_a_sum_is_not_even_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = host(monkeypatch, b"")
+    with pytest.raises(DataNotFoundError, match="--trust-download"):
+        load("photo")
+    assert asked == []
+
+
+def test_download_lands_in_the_cache(tmp_path, monkeypatch):
+    content = fake_npz(tmp_path / "host").read_bytes()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    asked = host(monkeypatch, content)
+    assert load("photo", trust_download=True).num_nodes == 3
+    assert files_in(tmp_path / "home") == [".cache/discreet/Photo/raw/amazon_electronics_photo.npz"]
     assert load("photo").num_nodes == 3
-    assert files_in(tmp_path) == [".cache/discreet/Photo/raw/amazon_electronics_photo.npz"]
-    monkeypatch.delattr(datasets, "Amazon")
-    assert load("photo").num_nodes == 3
+    assert len(asked) == 1
+
+
+def test_what_is_known_of_downloads_is_whole():
+    """Addresses are https, sums belong to files that some dataset names, and every redirect is checked too."""
+    addresses = {path: address for dataset in DATASETS for path, address in dataset.addresses.items()}
+    assert set(download.checksums()) <= set(addresses)
+    assert all(address.startswith("https://") for address in addresses.values())
+    for known in DATASETS:
+        assert not known.addresses or f"{known.folder}/{known.file}" in known.addresses
+    with pytest.raises(DataNotFoundError, match="https"):
+        download._open("http://example.org/x")
+    with pytest.raises(DataNotFoundError, match="https"):
+        download._HttpsAlone().redirect_request(None, None, 302, "", {}, "http://example.org/x")
+
+
+@needs_data
+def test_sums_are_those_of_the_files_at_hand():
+    there = {path: DATA_ROOT / path for path in download.checksums() if (DATA_ROOT / path).is_file()}
+    assert there
+    for path, file in there.items():
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == download.checksums()[path]
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -260,10 +310,10 @@ def test_damaged_files_are_refused(tmp_path):
     with pytest.raises(GraphError, match="plain arrays"):
         load("photo", tmp_path)
     path.write_bytes(b"PK\x03\x04 cut off")
-    with pytest.raises(GraphError, match="cannot be read"):
+    with pytest.raises(GraphError, match="plain arrays"):
         load("photo", tmp_path)
     np.savez(path, labels=np.array([{}], dtype=object))
-    with pytest.raises(GraphError, match="has no array 'adj_data'"):
+    with pytest.raises(GraphError, match="lacks the array 'adj_data'"):
         load("photo", tmp_path)
     path = tmp_path / "Twitch/DE/raw/DE.npz"
     path.parent.mkdir(parents=True)

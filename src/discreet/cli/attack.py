@@ -11,6 +11,7 @@ import typer
 
 from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
 from discreet.cli.output import print_json, print_rows, progress_bars
+from discreet.limits import SAMPLES, THREADS, TRIALS
 
 if TYPE_CHECKING:
     from discreet.attacks.report import AttackReport, Effort
@@ -25,13 +26,18 @@ class AttackOptions:
     """Which attacks, and how hard to try."""
 
     kind: Annotated[str, typer.Option(help="link-stealing, linkteller, membership, attribute or all.")] = ALL
-    pairs: Annotated[int, typer.Option(min=10, help="Pairs of nodes, or nodes, to guess about.")] = 2000
-    nodes: Annotated[int, typer.Option(min=2, help="Nodes whose features LinkTeller changes.")] = 300
-    shadows: Annotated[int, typer.Option(min=4, help="Shadow models for membership.")] = 16
+    pairs: Annotated[int, typer.Option(min=10, max=SAMPLES.high, help="Pairs of nodes, or nodes, to guess about.")] = (
+        2000
+    )
+    nodes: Annotated[int, typer.Option(min=2, max=SAMPLES.high, help="Nodes whose features LinkTeller changes.")] = 300
+    shadows: Annotated[int, typer.Option(min=4, max=TRIALS.high, help="Shadow models for membership.")] = 16
     fits: Annotated[
-        int, typer.Option(min=0, help="Fits with and without one unit, for the game with a ceiling; 0 for none.")
+        int,
+        typer.Option(
+            min=0, max=SAMPLES.high, help="Fits with and without one unit, for the game with a ceiling; 0 for none."
+        ),
     ] = 100
-    workers: Annotated[int, typer.Option(min=0, help="Worker processes; 0 works in this one.")] = 0
+    workers: Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")] = 0
     compare: Annotated[bool, typer.Option(help="Attack a network without privacy, and one on features, too.")] = True
     uncovered: Annotated[
         bool, typer.Option("--uncovered", help="Attack predictions that leave the guarantee, too.")

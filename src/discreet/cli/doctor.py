@@ -1,46 +1,99 @@
-"""``discreet doctor``: versions, devices, data, and what is missing."""
+"""``discreet doctor``: what a bug report needs, without anything private; and what killed runs left behind."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from discreet.cli.options import DataRoot, Json
 from discreet.cli.output import report
 
-PACKAGES = ("discreet", "torch", "dp-accounting", "numpy", "scipy", "scikit-learn", "pydantic", "safetensors", "pandas")
+PACKAGES = (
+    *("discreet", "torch", "dp-accounting", "numpy", "scipy", "scikit-learn", "pydantic", "safetensors", "pandas"),
+    *("numba", "cryptography", "typer"),
+)
 OPTIONAL = {"torch-geometric": "pyg", "networkx": "networkx", "pyarrow": "parquet"}
 
 
-def doctor(data_root: DataRoot = None, as_json: Json = False) -> None:
-    """Report versions, devices, where data is looked for, and what is missing."""
-    report(examine(data_root), as_json)
+def doctor(
+    folder: Annotated[
+        list[Path] | None, typer.Argument(help="Look for leftovers of killed runs here too, beside this folder.")
+    ] = None,
+    data_root: DataRoot = None,
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what killed runs left behind.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Report versions, devices, places, what is missing or broken, and what killed runs left behind."""
+    from discreet.files import remove_leftover
+
+    left = _leftovers(folder or [])
+    found = examine(data_root) | {"leftovers": [_shown(path) for path in left]}
+    if clean:
+        for path in left:
+            remove_leftover(path)
+        found["removed"] = len(left)
+    report(found, as_json)
 
 
 def examine(data_root: Path | None = None) -> dict[str, Any]:
-    """Everything that helps to explain why something does not work here."""
+    """Everything that helps to explain why something does not work here; of paths, the home folder is left out."""
     import platform
 
     import torch
 
     from discreet.graph.datasets import available, data_roots
+    from discreet.methods.registry import broken_methods
     from discreet.privacy.calibration import cache_dir
 
     found = [row.name for row in available(data_root) if row.status == "found"]
     versions = {name: _version(name) for name in PACKAGES}
     missing = [f"{name} (pip install 'discreet[{extra}]')" for name, extra in OPTIONAL.items() if not _version(name)]
+    broken = broken_methods()
     return {
         "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "memory_gb": _memory_gb(),
+        "encoding": sys.stdout.encoding,
         **versions,
         "devices": ", ".join(["cpu", *(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))]),
+        "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "data_roots": ", ".join(
-            f"{root} ({'exists' if root.is_dir() else 'absent'})" for root in data_roots(data_root)
+            f"{_shown(root)} ({'exists' if root.is_dir() else 'absent'})" for root in data_roots(data_root)
         ),
         "datasets_found": ", ".join(found) or "none: only csbm, which needs no file",
-        "calibrations": str(cache_dir()),
+        "calibrations": _shown(cache_dir()),
         "missing_extras": ", ".join(missing) or "none",
+        "broken_methods": "; ".join(f"{name}: {reason}" for name, reason in broken.items()) or "none",
     }
+
+
+def _leftovers(folders: list[Path]) -> list[Path]:
+    """In this folder, in those that are named, and in our own caches."""
+    from discreet.files import leftovers
+    from discreet.graph.datasets import cache_root
+    from discreet.privacy.calibration import cache_dir
+
+    places = dict.fromkeys(place.resolve() for place in (Path.cwd(), *folders, cache_root(), cache_dir()))
+    return [path for place in places for path in leftovers(place)]
+
+
+def _shown(path: Path) -> str:
+    """A path without the name of the person whose home it is in."""
+    home = Path.home()
+    return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)
+
+
+def _memory_gb() -> float | None:
+    """Memory of the machine; None where the system does not tell."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _version(name: str) -> str | None:

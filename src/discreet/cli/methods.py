@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options import Json
-from discreet.cli.output import print_rows
+from discreet.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:
     from discreet.methods.declaration import Declaration
@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 
 def methods(as_json: Json = False) -> None:
     """List the methods, the levels that each supports, and what its guarantee covers."""
-    from discreet.methods.registry import list_methods
+    from discreet.methods.registry import broken_methods, list_methods
 
-    print_rows([_row(declared, as_json) for declared in list_methods().values()], as_json)
+    rows, broken = [_row(declared, as_json) for declared in list_methods().values()], broken_methods()
+    if as_json:
+        print_json({"rows": rows, "broken": broken})
+        return
+    print_rows(rows, as_json)
+    for name, reason in broken.items():
+        print(f"broken: {name}: {reason}")
 
 
 def _row(declared: Declaration, as_json: bool) -> dict[str, Any]:

@@ -36,6 +36,9 @@ Data = Annotated[
     typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with edges and nodes tables."),
 ]
 DataRoot = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
+TrustDownload = Annotated[
+    bool, typer.Option("--trust-download", help="Download files of a named dataset whose checksum is not known.")
+]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -102,19 +105,21 @@ class GraphOptions:
     columns: Columns = None
     schema: SchemaFile = None
     directed: Directed = None
+    trust_download: TrustDownload = False
 
     def read(self, release: Schema | None = None) -> Graph:
         """The graph, without a split; by the schema of a release, where it is to be predicted on."""
         from discreet.graph.datasets import resolve
 
         options: dict[str, Any] = read_roles(self.columns or ())
+        fetched: dict[str, Any] = {"trust_download": self.trust_download}
         if self.schema is not None:
             options["schema"] = self.schema
         if release is None:
-            return resolve(self.data, self.data_root, self.directed, **options)
+            return resolve(self.data, self.data_root, self.directed, **fetched, **options)
         if self.schema is not None:
             raise ParameterError("a release brings its own schema: leave --schema out")
-        return resolve(self.data, self.data_root, self.directed, reader=release, **options)
+        return resolve(self.data, self.data_root, self.directed, reader=release, **fetched, **options)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ DEFAULT_MIN_CLASS_SIZE = 1000
 class Dataset:
     """A public graph: its statistics, its place under the data root, and its reader.
 
-    ``edges`` counts undirected edges without self-loops. ``pyg`` names the torch_geometric loader (and its
-    name for the graph) that downloads the same files; None where no loader there gives these files.
+    ``edges`` counts undirected edges without self-loops. ``addresses`` says where each of its files comes from, by
+    path under a data root; it is empty where no host is known to have these files.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Dataset:
     folder: str
     file: str
     read: Callable[[Path], Raw]
-    pyg: tuple[str, str | None] | None = None
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, root: Path) -> Path | None:
         """The folder of its files under a root, or None where they are not there."""
@@ -69,6 +69,7 @@ def load(
     *,
     min_class_size: int | None = None,
     fetch: bool = True,
+    trust_download: bool = False,
     **options: Any,
 ) -> Graph:
     """Load a public graph by name (case, ``-`` and ``_`` do not matter), or your own from a folder or a ``.npz`` file.
@@ -76,7 +77,8 @@ def load(
     A folder or a file is read as :func:`discreet.graph.load_path` does, with its options.
 
     Files are looked for under ``root``, ``$DISCREET_DATA`` and ``~/.cache/discreet``, in that order. Where they
-    are absent and ``fetch`` is true, torch_geometric downloads them into ``~/.cache/discreet``.
+    are absent and ``fetch`` is true, they are downloaded into ``~/.cache/discreet`` and checked against known sums;
+    those without a known sum only with ``trust_download``.
 
     Every graph is undirected unless ``directed=True`` asks for the edges as stored (Chameleon, Squirrel, Actor,
     Cora-ML, … are stored directed). ``min_class_size`` is for Facebook100 schools, ``fb100:School`` or
@@ -93,8 +95,8 @@ def load(
     dataset = find(name, min_class_size)
     roots = data_roots(root)
     folder = next((place for place in map(dataset.where, roots) if place is not None), None)
-    if folder is None and fetch and dataset.pyg is not None:
-        folder = _fetched(dataset, roots)
+    if folder is None and fetch and dataset.addresses:
+        folder = _fetched(dataset, roots, trust_download)
     if folder is None:
         raise DataNotFoundError(_not_found(dataset, roots))
     raw = _read(dataset, folder)
@@ -119,6 +121,7 @@ def resolve(
     directed: bool | None = None,
     *,
     reader: Schema | None = None,
+    trust_download: bool = False,
     **options: Any,
 ) -> Graph:
     """A graph by name or by path: what the command does with ``--data``.
@@ -135,7 +138,7 @@ def resolve(
         return load_path(data, directed=directed, **options)
     if options:
         raise ParameterError(f"the graph {str(data)!r} has no columns to choose: {', '.join(sorted(options))}")
-    return load(str(data), root, directed)
+    return load(str(data), root, directed, trust_download=trust_download)
 
 
 def is_path(data: str | Path) -> bool:
@@ -157,7 +160,7 @@ def available(root: str | Path | None = None) -> list[Availability]:
     schools = [_school(name, DEFAULT_MIN_CLASS_SIZE) for name in _schools_found(roots) if name != "UCLA26"]
     for dataset in (*DATASETS, _school("UCLA26", DEFAULT_MIN_CLASS_SIZE), *schools):
         path = next((place for place in map(dataset.where, roots) if place is not None), None)
-        absent = "can be downloaded" if dataset.pyg is not None else "not found"
+        absent = "can be downloaded" if dataset.addresses else "not found"
         rows.append(
             Availability(
                 dataset.name,
@@ -249,12 +252,10 @@ def _schools_found(roots: list[Path]) -> list[str]:
     return sorted(found)
 
 
-def _fetched(dataset: Dataset, roots: list[Path]) -> Path:
-    assert dataset.pyg is not None
-    loader, spelling = dataset.pyg
+def _fetched(dataset: Dataset, roots: list[Path], trust: bool) -> Path:
     try:
-        download(loader, spelling, dataset.folder, cache_root())
-    except Exception as error:  # no network, no PyG, a host that changed: one sentence for all
+        download(dataset.addresses, cache_root(), trust)
+    except Exception as error:  # no network, a host that changed, another file: one sentence for all
         raise DataNotFoundError(_not_found(dataset, roots, error)) from error
     return cache_root() / dataset.folder
 
@@ -270,69 +271,88 @@ def _not_found(dataset: Dataset, roots: list[Path], error: Exception | None = No
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
-    return text[:120] if text else type(error).__name__
+    return text[:200] if text else type(error).__name__
 
 
 # -------------------------------------------------------------------- the table
 
 
+GITHUB = "https://raw.githubusercontent.com"
+GEOM_GCN = f"{GITHUB}/graphdml-uiuc-jlu/geom-gcn/master"
+PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+
+
 def _planetoid(name: str, spelling: str, *counts: int) -> Dataset:
     read = partial(readers.read_planetoid, name=name)
     nodes, edges, features, classes = counts
-    return Dataset(
-        name, nodes, edges, features, classes, f"{spelling}/raw", f"ind.{name}.graph", read, ("Planetoid", spelling)
-    )
+    parts = [f"ind.{name}.{part}" for part in PLANETOID_PARTS]
+    addresses = {f"{spelling}/raw/{part}": f"{GITHUB}/kimiyoung/planetoid/master/data/{part}" for part in parts}
+    addresses |= _split_addresses(f"{spelling}/geom-gcn/raw", name)
+    folder, file = f"{spelling}/raw", f"ind.{name}.graph"
+    return Dataset(name, nodes, edges, features, classes, folder, file, read, addresses)
 
 
-def _npz(
-    name: str, file: str, folder: str, counts: tuple[int, int, int, int], pyg: tuple[str, str | None] | None = None
-) -> Dataset:
-    return Dataset(name, *counts, f"{folder}/raw", file, partial(readers.read_benchmark_npz, file=file), pyg)
+def _split_addresses(folder: str, name: str) -> dict[str, str]:
+    files = [f"{name}_split_0.6_0.2_{place}.npz" for place in range(readers.NUM_GEOM_GCN_SPLITS)]
+    return {f"{folder}/{file}": f"{GEOM_GCN}/splits/{file}" for file in files}
+
+
+def _geom_gcn_addresses(folder: str, name: str) -> dict[str, str]:
+    files = ("out1_node_feature_label.txt", "out1_graph_edges.txt")
+    found = {f"{folder}/{file}": f"{GEOM_GCN}/new_data/{name}/{file}" for file in files}
+    return found | _split_addresses(folder, name)
+
+
+def _npz(name: str, file: str, folder: str, counts: tuple[int, int, int, int], host: str | None = None) -> Dataset:
+    addresses = {} if host is None else {f"{folder}/raw/{file}": f"{GITHUB}/{host}/{file}"}
+    return Dataset(name, *counts, f"{folder}/raw", file, partial(readers.read_benchmark_npz, file=file), addresses)
 
 
 def _twitch(code: str, nodes: int, edges: int) -> Dataset:
-    # torch_geometric's Twitch downloads other features (128 numbers), so it is not offered here.
+    # The host that torch_geometric knows has other features (128 numbers), so no download is offered here.
     file = f"{code}.npz"
     read = partial(readers.read_edges_npz, file=file)
     return Dataset(f"twitch-{code.lower()}", nodes, edges, 3170, 2, f"Twitch/{code}/raw", file, read)
 
 
 def _geom_gcn(name: str, nodes: int, edges: int, features: int) -> Dataset:
-    read, pyg = partial(readers.read_geom_gcn, name=name), ("WikipediaNetwork", name)
-    return Dataset(name, nodes, edges, features, 5, f"{name}/geom_gcn/raw", "out1_node_feature_label.txt", read, pyg)
+    read, folder = partial(readers.read_geom_gcn, name=name), f"{name}/geom_gcn/raw"
+    addresses = _geom_gcn_addresses(folder, name)
+    return Dataset(name, nodes, edges, features, 5, folder, "out1_node_feature_label.txt", read, addresses)
 
 
 def _heterophilous(name: str, *counts: int) -> Dataset:
     nodes, edges, features, classes = counts
     file = f"{name}.npz"
-    read, pyg = partial(readers.read_heterophilous_npz, file=file), ("HeterophilousGraphDataset", name)
-    return Dataset(name, nodes, edges, features, classes, f"{name}/raw", file, read, pyg)
+    read = partial(readers.read_heterophilous_npz, file=file)
+    addresses = {f"{name}/raw/{file}": f"{GITHUB}/yandex-research/heterophilous-graphs/main/data/{file}"}
+    return Dataset(name, nodes, edges, features, classes, f"{name}/raw", file, read, addresses)
 
 
 def _attributed(name: str, *counts: int) -> Dataset:
     nodes, edges, features, classes = counts
     read, folder = partial(readers.read_attributed, name=name), f"AttributedGraph/{name}/raw"
-    pyg = ("AttributedGraphDataset", name)
-    return Dataset(name, nodes, edges, features, classes, folder, "attrs.npz", read, pyg)
+    return Dataset(name, nodes, edges, features, classes, folder, "attrs.npz", read)
 
 
+GRAPH2GAUSS, SHCHUR = "abojchevski/graph2gauss/master/data", "shchur/gnn-benchmark/master/data/npz"
 DATASETS: tuple[Dataset, ...] = (
     _planetoid("cora", "Cora", 2708, 5278, 1433, 7),
     _planetoid("citeseer", "CiteSeer", 3327, 4552, 3703, 6),
     _planetoid("pubmed", "PubMed", 19717, 44324, 500, 3),
-    _npz("cora_ml", "cora_ml.npz", "cora_ml", (2995, 8158, 2879, 7), ("CitationFull", "Cora_ML")),
-    _npz("dblp", "dblp.npz", "dblp", (17716, 52867, 1639, 4), ("CitationFull", "DBLP")),
-    _npz("citeseer_full", "citeseer.npz", "citeseer", (4230, 5337, 602, 6), ("CitationFull", "CiteSeer")),
-    _npz("photo", "amazon_electronics_photo.npz", "Photo", (7650, 119081, 745, 8), ("Amazon", "Photo")),
+    _npz("cora_ml", "cora_ml.npz", "cora_ml", (2995, 8158, 2879, 7), GRAPH2GAUSS),
+    _npz("dblp", "dblp.npz", "dblp", (17716, 52867, 1639, 4), GRAPH2GAUSS),
+    _npz("citeseer_full", "citeseer.npz", "citeseer", (4230, 5337, 602, 6), GRAPH2GAUSS),
+    _npz("photo", "amazon_electronics_photo.npz", "Photo", (7650, 119081, 745, 8), SHCHUR),
     _npz(
         "computers",
         "amazon_electronics_computers.npz",
         "Computers",
         (13752, 245861, 767, 10),
-        ("Amazon", "Computers"),
+        SHCHUR,
     ),
-    _npz("cs", "ms_academic_cs.npz", "CS", (18333, 81894, 6805, 15), ("Coauthor", "CS")),
-    _npz("physics", "ms_academic_phy.npz", "Physics", (34493, 247962, 8415, 5), ("Coauthor", "Physics")),
+    _npz("cs", "ms_academic_cs.npz", "CS", (18333, 81894, 6805, 15), SHCHUR),
+    _npz("physics", "ms_academic_phy.npz", "Physics", (34493, 247962, 8415, 5), SHCHUR),
     _geom_gcn("chameleon", 2277, 31371, 2325),
     _geom_gcn("squirrel", 5201, 198353, 2089),
     Dataset(
@@ -344,11 +364,11 @@ DATASETS: tuple[Dataset, ...] = (
         "Actor/raw",
         "out1_node_feature_label.txt",
         partial(readers.read_actor, name="film"),
-        ("Actor", None),
+        _geom_gcn_addresses("Actor/raw", "film"),
     ),
     _heterophilous("tolokers", 11758, 519000, 10, 2),
     _heterophilous("minesweeper", 10000, 39402, 7, 2),
-    # torch_geometric's FacebookPagePage and GitHub download other features (128 numbers) than these files.
+    # The hosts that torch_geometric knows have other features (128 numbers) than these files.
     _npz("facebook-pages", "facebook.npz", "FacebookPagePage_full", (22470, 170823, 4714, 4)),
     _npz("github", "github.npz", "GitHub_full", (37700, 289003, 4005, 2)),
     _twitch("DE", 9498, 153138),

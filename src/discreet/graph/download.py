@@ -1,55 +1,80 @@
-"""Fetching a public graph's raw files through torch_geometric's own loaders."""
+"""Fetching a public graph's raw files: by https alone, checked against known SHA-256 sums before anything reads them.
+
+Guarantee: a file that does not have the sum in ``SHA256SUMS`` never reaches the cache; one whose sum is not known is
+fetched only where the caller says so. Files are read by our own readers, which run no code from them.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
-import sys
-import tempfile
+import hashlib
+import urllib.request
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-# Loaders whose root is the dataset's own folder; the others add folders of their own below theirs.
-_ROOT_IS_FOLDER = ("Actor",)
+from discreet.errors import DataNotFoundError
+from discreet.files import whole
+from discreet.limits import DOWNLOAD_BYTES
+
+_SECONDS = 60
+_CHUNK = 1 << 20
 
 
-def download(loader: str, name: str | None, folder: str, cache: Path) -> None:
-    """Let ``torch_geometric.datasets.<loader>`` download, and move the raw files to ``cache / folder``.
+@cache
+def checksums() -> Mapping[str, str]:
+    """SHA-256 sums by path under a data root."""
+    lines = (files("discreet.graph") / "SHA256SUMS").read_text(encoding="ascii").splitlines()
+    return {path: digest for digest, path in (line.split("  ", 1) for line in lines)}
 
-    It works in a temporary folder inside ``cache``, so a download that breaks off leaves nothing behind.
-    Whatever goes wrong there is raised as it is.
+
+def download(addresses: Mapping[str, str], cache_root: Path, trust: bool = False) -> None:
+    """Fetch ``{path under the cache: address}``; each folder appears with all of its files, or not at all.
+
+    ``trust`` allows files without a known sum. A sum that is known must be met in any case.
     """
-    from torch_geometric import datasets
-
-    cache.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".download-", dir=cache))
-    root = scratch / _loader_root(loader, folder)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            for options in _options(loader):
-                arguments = [] if name is None else [name]
-                getattr(datasets, loader)(str(root), *arguments, **options)
-        _move_raw(scratch, cache)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    unknown = [path for path in addresses if path not in checksums()]
+    if unknown and not trust:
+        raise DataNotFoundError(f"no checksum is known for {unknown[0]}: --trust-download fetches it unchecked")
+    folders = list(dict.fromkeys(str(Path(path).parent) for path in addresses))
+    for folder in reversed(folders):  # the first one marks presence, so it comes last
+        if (cache_root / folder).exists():
+            continue
+        with whole(cache_root / folder) as temporary:
+            temporary.mkdir()
+            for path in (path for path in addresses if str(Path(path).parent) == folder):
+                _fetch(addresses[path], temporary / Path(path).name, checksums().get(path))
 
 
-def _loader_root(loader: str, folder: str) -> str:
-    if loader in _ROOT_IS_FOLDER:
-        return str(Path(folder).parent)
-    return "AttributedGraph" if loader == "AttributedGraphDataset" else "."
+def _fetch(address: str, target: Path, expected: str | None) -> None:
+    digest, size = hashlib.sha256(), 0
+    with _open(address) as source, target.open("xb") as file:
+        while chunk := source.read(_CHUNK):
+            size += len(chunk)
+            if size > DOWNLOAD_BYTES:
+                raise DataNotFoundError(f"{address} is larger than {DOWNLOAD_BYTES >> 30} GiB")
+            digest.update(chunk)
+            file.write(chunk)
+    if expected is not None and digest.hexdigest() != expected:
+        raise DataNotFoundError(f"{address} is not the known file: its SHA-256 sum differs, and it was thrown away")
 
 
-def _options(loader: str) -> list[dict[str, Any]]:
-    # Planetoid's ten published splits come only with a second download of the same files.
-    return [{}, {"split": "geom-gcn"}] if loader == "Planetoid" else [{}]
+class _HttpsAlone(urllib.request.HTTPRedirectHandler):
+    """Follow redirects, but never away from https."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The next request."""
+        _check_https(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _move_raw(scratch: Path, cache: Path) -> None:
-    """Raw folders appear in the cache whole; what PyG processed is not kept."""
-    for raw in sorted(scratch.rglob("raw"), reverse=True):  # geom-gcn's before the one that marks presence
-        target = cache / raw.relative_to(scratch)
-        if raw.is_dir() and not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(raw, target)
+def _open(address: str) -> Any:
+    """The answer of the host, whose certificate is checked."""
+    _check_https(address)
+    return urllib.request.build_opener(_HttpsAlone).open(address, timeout=_SECONDS)
+
+
+def _check_https(address: str) -> None:
+    if not address.startswith("https://"):
+        raise DataNotFoundError(f"{address} is not an https address")

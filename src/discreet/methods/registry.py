@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from discreet.methods.declaration import Declaration
 if TYPE_CHECKING:
     from discreet.methods.base import NodeClassifier
 
+GROUP = "discreet.methods"
 OWN: tuple[Declaration, ...] = (
     baselines.MLP,
     baselines.GCN,
@@ -43,15 +45,37 @@ OWN: tuple[Declaration, ...] = (
 def list_methods() -> dict[str, Declaration]:
     """Every method, ours and those of installed packages, by name."""
     found = {declared.name: declared for declared in OWN}
-    for entry in entry_points(group="discreet.methods"):
-        found.setdefault(entry.name, entry.load())
+    for name, declared in _of_packages():
+        if isinstance(declared, Declaration):
+            found.setdefault(name, declared)
     return found
+
+
+def broken_methods() -> dict[str, str]:
+    """Methods of installed packages that cannot be used, by name, each with its reason; the rest works."""
+    return {name: reason for name, reason in _of_packages() if isinstance(reason, str)}
+
+
+def _of_packages() -> Iterator[tuple[str, Declaration | str]]:
+    """What installed packages declare, or why it cannot be read: the fault of one package is not everyone's."""
+    for entry in entry_points(group=GROUP):
+        try:
+            found = entry.load()
+        except (Exception, SystemExit) as error:
+            yield entry.name, f"{entry.value} cannot be imported ({type(error).__name__}: {error})"
+            continue
+        if isinstance(found, Declaration):
+            yield entry.name, found
+        else:
+            yield entry.name, f"{entry.value} is a {type(found).__name__}, not a Declaration"
 
 
 def find_method(name: str) -> Declaration:
     """The method of that name, or one sentence with the nearest."""
     known = list_methods()
     if name not in known:
+        if name in (broken := broken_methods()):
+            raise UnsupportedError(f"the method {name!r} of an installed package is broken: {broken[name]}")
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise UnsupportedError(f"there is no method {name!r}: {hint}")
@@ -61,5 +85,11 @@ def find_method(name: str) -> Declaration:
 def load_method(declared: Declaration) -> type[NodeClassifier]:
     """Import the estimator class."""
     module, _, name = declared.target.partition(":")
-    found: type[NodeClassifier] = getattr(importlib.import_module(module), name)
+    try:
+        found: type[NodeClassifier] = getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:
+        if declared in OWN:  # a bug of ours
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise UnsupportedError(f"the class of method {declared.name!r} cannot be imported ({reason})") from error
     return found

@@ -1,0 +1,43 @@
+"""A few hundred generated inputs with fixed seeds: each ends in success or in one sentence, soon, and leaves nothing.
+
+``make fuzz N=10000`` runs as many with fresh seeds.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.__main__ import fuzz_one
+from tests.fuzz.grammars import SECTIONS
+from tests.fuzz.outcomes import GOOD
+
+CASES = 60
+FEWER = {"runs": 8, "options": 40}  # these take seconds
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_input_ends_well(section: str) -> None:
+    ended = {seed: fuzz_one(section, seed) for seed in range(FEWER.get(section, CASES))}
+    assert {seed: found for seed, found in ended.items() if found[0].outcome not in GOOD} == {}
+    codes = {found.code for found, _ in ended.values()}
+    assert 0 in codes, "a grammar makes valid inputs too"
+    assert len(codes) > 1, "and others"
+
+
+def test_failures_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fuzzer tells a bug, a hang and a leftover from a sentence."""
+    from pathlib import Path
+
+    from discreet.cli import data, methods
+    from tests.fuzz import outcomes
+
+    def leave(*_: object) -> None:
+        Path("left").write_text("x")
+
+    monkeypatch.setattr(methods, "print_rows", lambda *_: [][0])
+    assert outcomes.run_case(["methods"], lambda _: None).outcome == outcomes.TRACEBACK
+    monkeypatch.setattr(data, "print_rows", leave)
+    assert outcomes.run_case(["data"], lambda _: None).outcome == outcomes.LEFTOVER
+    monkeypatch.setattr(outcomes, "SECONDS", 1)
+    monkeypatch.setattr(data, "print_rows", lambda *_: [None for _ in iter(int, 1)])
+    assert outcomes.run_case(["data"], lambda _: None).outcome == outcomes.HANG
