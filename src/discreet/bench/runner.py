@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import statistics
 import sys
@@ -19,6 +20,8 @@ from discreet.bench.trials import Entry, Trial, unique
 from discreet.errors import DataNotFoundError, InterruptedRunError
 
 Row = dict[str, Any]
+LOG = logging.getLogger("discreet.bench")
+EVERY_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def _time(seconds: float | None) -> str:
 
 @contextmanager
 def _progress(clock: _Clock, verbose: bool) -> Iterator[Callable[[Row], None]]:
-    """A bar on a terminal; a line a trial where asked for; nothing elsewhere."""
+    """A bar on a terminal; a line per trial where asked for; one every half minute elsewhere."""
     if verbose:
         yield lambda row: print(_line(clock, row), file=sys.stderr, flush=True)
     elif sys.stderr.isatty() and clock.total:
@@ -154,7 +157,15 @@ def _progress(clock: _Clock, verbose: bool) -> Iterator[Callable[[Row], None]]:
 
             yield tell
     else:
-        yield lambda row: None
+        said = time.monotonic()
+
+        def tell_rarely(row: Row) -> None:
+            nonlocal said
+            if time.monotonic() - said >= EVERY_SECONDS:
+                said = time.monotonic()
+                LOG.info(_line(clock, row))
+
+        yield tell_rarely
 
 
 def _line(clock: _Clock, row: Row) -> str:

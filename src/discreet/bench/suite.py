@@ -161,7 +161,7 @@ def _schema_at(loc: tuple[int | str, ...]) -> type[BaseModel]:
 
 def _where(loc: tuple[int | str, ...], content: dict[str, Any]) -> str:
     """``case 'gap'`` says more than ``cases.3``."""
-    if len(loc) < 2 or not isinstance(loc[1], int):
+    if len(loc) < 2 or not isinstance(loc[1], int) or not isinstance(content[str(loc[0])], list):
         return "the suite"
     kind = str(loc[0]).removesuffix("s")
     entry = content[str(loc[0])][loc[1]]

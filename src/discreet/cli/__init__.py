@@ -14,7 +14,8 @@ import typer
 
 from discreet.cli import attack, audit, bench, data, doctor, ledger, methods, plan, predict, train, tune, verify
 from discreet.cli.boundary import bugs_named, exit_code
-from discreet.cli.options import Debug
+from discreet.cli.logs import logging_to_stderr
+from discreet.cli.options import Debug, LogJson, LogLevel
 
 app = typer.Typer(
     name="discreet",
@@ -26,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+OF_ALL = (("debug", False, Debug), ("log_level", "info", LogLevel), ("log_json", False, LogJson))
 _COMMANDS = (
     train.train,
     plan.plan,
@@ -50,22 +52,25 @@ def main(arguments: list[str] | None = None) -> int:
 def _flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: a parameter whose type is a dataclass of options stands for its fields.
 
-    Every command has ``--debug``.
+    Every command has the options of ``OF_ALL``.
     A field that two groups share (``seed``) is one option, and both get its value; the later group declares it.
     """
     parameters = _parameters(command)
     options: dict[str, inspect.Parameter] = {}
-    debug = inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
+    of_all = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, default, annotation in OF_ALL
+    ]
     for parameter in parameters:
         found = _parameters(parameter.annotation) if _is_group(parameter) else [parameter]
         options |= {option.name: option for option in found}
 
-    def run(debug: bool, **values: Any) -> None:
-        with bugs_named(debug):
+    def run(debug: bool, log_level: str, log_json: bool, **values: Any) -> None:
+        with bugs_named(debug), logging_to_stderr(log_level, log_json):
             command(**{p.name: _filled(p.annotation, values) if _is_group(p) else values[p.name] for p in parameters})
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = inspect.Signature([*options.values(), debug])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*options.values(), *of_all])  # type: ignore[attr-defined]
     return run
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from discreet.cli.logs import step
 from discreet.errors import ParameterError
 from discreet.limits import SEED, THREADS, shown
 
@@ -90,6 +91,10 @@ Metric = Annotated[
     typer.Option(help="accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc or pr-auc: see docs/evaluating.md."),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks; they may hold private values.")]
+LogLevel = Annotated[
+    str, typer.Option("--log-level", help="What to say on standard error: debug, info, warning or error.")
+]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON objects.")]
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 
@@ -301,7 +306,9 @@ class Prepared(NamedTuple):
 
 def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
     """Check every option, then read the data."""
+    step("reading options")
     choice = method.choice()
+    step("reading data")
     graph = data.load(choice.level)
     return Prepared(graph, *choice.choose(graph))
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.logs import progress_lines
+
 if TYPE_CHECKING:
     from discreet.training.descent import Progress
 
@@ -64,9 +66,9 @@ def print_json(value: dict[str, Any]) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress | None]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A bar on a terminal, a line every half minute elsewhere."""
     if not sys.stderr.isatty():
-        yield None
+        yield progress_lines()
         return
     from rich.console import Console
     from rich.progress import Progress as Bars

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.figures import figures_text
+from discreet.cli.logs import step
 from discreet.cli.options import (
     DataOptions,
     Json,
@@ -38,11 +39,13 @@ def train(
     statement = issued.statement()
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
+    step("planning")
     plan = estimator.plan_for(graph)
     entry = ledger.reserve("train", [plan])
     if recommendation is not None:
         say(f"{recommendation}\n", as_json)
     say(plan, as_json)
+    step("fitting")
     with progress_bars() as progress:
         estimator.fit(graph, progress=progress)
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report

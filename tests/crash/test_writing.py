@@ -1,0 +1,85 @@
+"""Writing under fire: kills at any time, a full disk, two processes at one place; a folder is whole or absent."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from discreet.files import PARTIAL
+
+FILES = 3
+SIZE = 200_000
+# Writes folders one after the other; a folder with fewer than all of its files, or a shorter one, is torn.
+WRITER = f"""
+import sys
+from pathlib import Path
+from discreet.files import write_folder
+place, content = Path(sys.argv[1]), b"x" * {SIZE}
+print("ready", flush=True)
+for number in range(10**6):
+    write_folder(place / str(number), {{str(i): content for i in range({FILES})}})
+"""
+# One folder, with files that may have this many bytes; prints what became of it.
+LIMITED = f"""
+import resource, signal, sys
+from pathlib import Path
+from discreet.cli.boundary import exit_code
+from discreet.files import write_folder
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+sys.exit(exit_code(lambda: write_folder(Path(sys.argv[1]), {{str(i): b"x" * {SIZE} for i in range({FILES})}})))
+"""
+
+
+def torn(place: Path) -> list[str]:
+    """Folders that are neither whole nor called by a temporary name."""
+    return [
+        path.name
+        for path in place.iterdir()
+        if not path.name.endswith(PARTIAL) and [f.stat().st_size for f in path.iterdir()] != [SIZE] * FILES
+    ]
+
+
+def script(text: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", text, *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def test_kills_tear_nothing(tmp_path: Path) -> None:
+    rng, left = random.Random(0), 0
+    for run in range(8):
+        place = tmp_path / str(run)
+        place.mkdir()
+        process = script(WRITER, str(place))
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert torn(place) == []
+        left += sum(path.name.endswith(PARTIAL) for path in place.iterdir())
+    assert left, "no kill met a folder while it was written: the test shows nothing"
+
+
+def test_a_full_disk_leaves_nothing_and_blocks_nothing(tmp_path: Path) -> None:
+    for room, code in ((1000, 2), (SIZE - 1, 2), (SIZE, 0)):
+        process = script(LIMITED, str(tmp_path / "out"), str(room))
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
+        assert "Traceback" not in err
+        assert [path.name for path in tmp_path.iterdir()] == (["out"] if code == 0 else [])
+
+
+def test_of_two_processes_at_one_place_one_wins(tmp_path: Path) -> None:
+    processes = [script(LIMITED, str(tmp_path / "out"), str(10**6)) for _ in range(4)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert sorted(process.returncode for process in processes) == [0, 2, 2, 2]
+    assert not any("Traceback" in error for error in errors)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert torn(tmp_path) == []
