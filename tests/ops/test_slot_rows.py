@@ -95,3 +95,11 @@ def test_an_example_that_overflows_leaves_the_others_alone():
     rule = ClipRule.flat(0.5)
     found = clipped_sum(model, model.losses, rule).flat
     assert torch.allclose(found, clipped_sum(others, others.losses, rule).flat, atol=1e-9)
+
+
+def test_narrow_features_are_written_out_whatever_they_hold():
+    """By shape alone: two graphs that differ in one record must not go different ways."""
+    empty, full = (sp.csr_array(np.full((9, 30), value, dtype=np.float32)) for value in (0, 1))
+    assert all(isinstance(RowTable.of(given, "cpu").rows, torch.Tensor) for given in (empty, full, full.toarray()))
+    wide = sp.csr_array((9, 5000), dtype=np.float32)
+    assert isinstance(RowTable.of(wide, "cpu").rows, SparseMatrix)

@@ -16,9 +16,14 @@ import torch
 from torch import Tensor
 
 from discreet.arrays import IntArray
+from discreet.graph.clean import Features
 from discreet.ops.row_products import row_product
 from discreet.ops.sparse import SparseMatrix, select_rows
 
+NARROW = 1024
+"""Features up to which dense products are quicker: sparse ones this narrow tend to be a third full."""
+MOST_WRITTEN_OUT = 1 << 26
+"""Numbers up to which a sparse table is written out: 256 MiB."""
 _AT_ONCE = 1 << 22
 """Numbers in double precision that are held while inner products are made."""
 
@@ -29,6 +34,18 @@ class RowTable:
     def __init__(self, rows: Tensor | SparseMatrix) -> None:
         """Rows must be finite: a row that is not would meet all examples in a sum."""
         self.rows = rows
+
+    @classmethod
+    def of(cls, features: Features, device: str | torch.device) -> RowTable:
+        """The table of a graph's features; sparse ones are written out where they are narrow.
+
+        Guarantee: which it is depends on the shape alone. (How many entries there are would say more of what a dense
+        product costs beside a sparse one; but where features are private, so is their number, and the two round apart.)
+        """
+        if isinstance(features, np.ndarray):
+            return cls(torch.tensor(features, device=device))
+        narrow = features.shape[1] <= NARROW and features.shape[0] * features.shape[1] <= MOST_WRITTEN_OUT
+        return cls(torch.tensor(features.toarray(), device=device) if narrow else SparseMatrix(features, device))
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -85,8 +102,11 @@ class SlotRows:
 
     def __matmul__(self, weight: Tensor) -> Tensor:
         """The product with a dense matrix, one row per slot: every node that occurs is multiplied once."""
-        read = self._read
-        return read.table.times(weight).index_select(0, torch.from_numpy(read.place).to(weight.device))
+        return self._read.table.times(weight).index_select(0, self._place)
+
+    @cached_property
+    def _place(self) -> Tensor:
+        return torch.from_numpy(self._read.place).to(self._table.rows.device)
 
     @cached_property
     def row_squares(self) -> Tensor:
@@ -102,18 +122,23 @@ class SlotRows:
 
     def transposed_times(self, dense: Tensor) -> Tensor:
         """Σ over slots of (its row)ᵀ·(its row of ``dense``), in double precision: by node first."""
-        read = self._read
-        count = np.bincount(read.place, minlength=len(read.table))
-        order = np.argsort(read.place, kind="stable")
-        ones, starts = np.ones(len(order)), np.concatenate([[0], np.cumsum(count)])
-        by_node = sp.csr_array((ones, order, starts), shape=(len(count), len(order)))
-        return read.table.transposed_times(SparseMatrix(by_node, dense.device).csr @ dense)
+        return self._read.table.transposed_times(self._by_node @ dense)
 
     def dense(self) -> Tensor:
         """All rows, written out; for audits of small batches."""
         rows = self._table.rows
         plain = rows.csr.to_dense() if isinstance(rows, SparseMatrix) else rows
         return plain[torch.from_numpy(self._index.reshape(-1)).to(plain.device)]
+
+    @cached_property
+    def _by_node(self) -> Tensor:
+        """The matrix that adds up, for each row that is read, the slots in which it stands."""
+        read = self._read
+        count = np.bincount(read.place, minlength=len(read.table))
+        order = np.argsort(read.place, kind="stable")
+        ones, starts = np.ones(len(order)), np.concatenate([[0], np.cumsum(count)])
+        matrix = sp.csr_array((ones, order, starts), shape=(len(count), len(order)))
+        return SparseMatrix(matrix, self._table.rows.device).csr
 
     @cached_property
     def _read(self) -> _Read:

@@ -11,7 +11,6 @@ from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.egonets import EgoNets, SenderTable, sender_table, with_nobody
 from discreet.ops.slot_rows import RowTable, SlotRows
-from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
 from discreet.queries.kept_edges import KEY, bounded_graph
 from discreet.queries.reach import touched_examples
@@ -60,7 +59,7 @@ class BoundedEgoNets:
         """All records, and a row of zeros for the slots that are empty."""
 
         def padded() -> RowTable:
-            return RowTable(feature_tensor(with_nobody(private.graph.features), private.device))
+            return RowTable.of(with_nobody(private.graph.features), private.device)
 
         return private.remember("features and nobody", padded)
 

@@ -1,6 +1,6 @@
 """Fits on an accelerator: seconds and device memory of hop-bayes, gap and dp-gnn, and whether its sums are right.
 
-    python benchmarks/cuda.py [--json] [--device cuda] [--shrink 1] [--only NAME]…
+    python benchmarks/accelerator.py [--json] [--device cuda] [--shrink 1] [--only NAME]…
 
 Graphs are generated: 2.4 million nodes and 62 million edges with 100 features (hop-bayes at edge and node level, gap),
 and 34,000 nodes with 8,415 sparse features (dp-gnn). ``--shrink 8`` takes an eighth of them; ``--device cpu`` runs the
