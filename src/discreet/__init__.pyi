@@ -43,6 +43,8 @@ from discreet.privacy.levels import parse_level as parse_level
 from discreet.privacy.plan import Plan as Plan
 from discreet.privacy.plan import Stage as Stage
 from discreet.privacy.query import Query as Query
+from discreet.release.certified_figures import certified_figures as certified_figures
+from discreet.release.evaluate import evaluate as evaluate
 from discreet.release.load import load_release as load_release
 from discreet.release.verify import verify as verify
 from discreet.tuning.tuner import tune as tune

@@ -55,7 +55,7 @@ class PrivateDataError(PlanViolationError):
     """Code outside a query reached for private data."""
 
 
-class UncoveredReleaseError(DiscreetError, RuntimeError):
+class UncoveredReleaseError(InvalidInputError, RuntimeError):
     """The caller asked for an output that the guarantee does not cover."""
 
 

@@ -16,6 +16,7 @@ from discreet.queries import (
     adjacency_row_steps,
     adjacency_rows,
     class_degrees,
+    confusion,
     edge_cells,
     ego_net_outputs,
     ego_nets,
@@ -282,3 +283,16 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return own / np.abs(own).max()
 
     patch.setattr(reports.FeatureReports, "answer", ranged)
+
+
+# -------------------------------------------------------------------- counts of labels against predictions
+
+
+@wrong("a replaced record that is said to leave one cell alone", f"confusion table at {OWNED_REPLACE}")
+def _(patch: pytest.MonkeyPatch) -> None:
+    _scale_bound(patch, confusion.ConfusionTable, 1 / np.sqrt(2))
+
+
+@wrong("scores of several classes counted as one", f"scores by class at {OWNED_NULL}")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(confusion.ScoreTable, "_tables", lambda self: 1)

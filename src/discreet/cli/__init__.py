@@ -12,7 +12,21 @@ from typing import Any, get_type_hints
 
 import typer
 
-from discreet.cli import attack, audit, bench, data, doctor, ledger, methods, plan, predict, train, tune, verify
+from discreet.cli import (
+    attack,
+    audit,
+    bench,
+    data,
+    doctor,
+    evaluate,
+    ledger,
+    methods,
+    plan,
+    predict,
+    train,
+    tune,
+    verify,
+)
 from discreet.cli.boundary import bugs_named, exit_code
 from discreet.cli.logs import logging_to_stderr
 from discreet.cli.options import Debug, LogJson, LogLevel
@@ -34,6 +48,7 @@ _COMMANDS = (
     methods.methods,
     data.data,
     predict.predict,
+    evaluate.evaluate,
     verify.verify,
     doctor.doctor,
     audit.audit,

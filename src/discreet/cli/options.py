@@ -209,7 +209,7 @@ class MethodOptions:
         from discreet.privacy.budget import Privacy
         from discreet.privacy.levels import parse_level
 
-        return Privacy(parse_level(self.level), self.epsilon, _delta(self.delta))
+        return Privacy(parse_level(self.level), self.epsilon, delta_of(self.delta))
 
     def _compute(self) -> Compute:
         return ComputeOptions(self.device, self.threads).prepare()
@@ -333,7 +333,8 @@ def read_roles(given: Sequence[str]) -> dict[str, Any]:
     return roles
 
 
-def _delta(text: str) -> float | Literal["auto"]:
+def delta_of(text: str) -> float | Literal["auto"]:
+    """δ as it was given: a number, or auto."""
     if text == "auto":
         return "auto"
     try:

@@ -204,7 +204,7 @@ class NodeClassifier(BaseEstimator):
             noise=curator.noise_description,
             for_release=curator.for_release,
             spent=curator.spent_event(),
-            versions=_versions(),
+            versions=versions(),
         )
         self.epsilon_spent_ = curator.plan.epsilon
         self.fit_seconds_ = time.perf_counter() - started
@@ -378,5 +378,6 @@ class NodeClassifier(BaseEstimator):
         }
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What a certificate says it was made with."""
     return {"discreet": version("discreet"), "torch": torch.__version__, "numpy": np.__version__}

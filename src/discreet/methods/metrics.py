@@ -139,6 +139,46 @@ def majority(train_labels: IntArray, labels: IntArray) -> float:
     return float(accuracy_score(labels, np.full(len(labels), commonest)))
 
 
+# -------------------------------------------------------------------- from tables of counts that carry noise
+
+
+class TableFigures(TypedDict):
+    """What a confusion table tells; None where noise leaves no count to divide by."""
+
+    accuracy: float | None
+    balanced_accuracy: float | None
+    macro_f1: float | None
+    precision: list[float | None]
+    recall: list[float | None]
+
+
+def figures_of_table(table: FloatArray) -> TableFigures:
+    """Figures of a confusion table (rows are true classes) whose counts may carry noise: negative ones count as 0."""
+    counts = np.maximum(table, 0.0)
+    met, there, given = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
+    recall = [_ratio(*pair) for pair in zip(met, there, strict=True)]
+    f1 = [_ratio(2 * hits, total) for hits, total in zip(met, there + given, strict=True)]
+    return {
+        "accuracy": _ratio(met.sum(), counts.sum()),
+        "balanced_accuracy": number_or_none(_mean([share for share in recall if share is not None])),
+        "macro_f1": number_or_none(_mean([share for share in f1 if share is not None])),
+        "precision": [_ratio(*pair) for pair in zip(met, given, strict=True)],
+        "recall": recall,
+    }
+
+
+def roc_auc_of_bins(positive: FloatArray, negative: FloatArray) -> float | None:
+    """The area under the ROC curve from counts by score bin, lowest first; pairs in one bin count as half.
+
+    Counts may carry noise: sums of them are used as they are, for noise averages out, and the area is cut to [0, 1].
+    """
+    pairs = positive.sum() * negative.sum()
+    if positive.sum() <= 0 or negative.sum() <= 0:
+        return None
+    below = np.cumsum(negative) - negative / 2
+    return float(np.clip(positive @ below / pairs, 0.0, 1.0))
+
+
 def number_or_none(figure: float) -> float | None:
     """JSON has no nan."""
     return None if math.isnan(figure) else figure
@@ -160,6 +200,10 @@ def _pr_auc(positive: BoolArray, scores: FloatArray) -> float:
     from sklearn.metrics import average_precision_score
 
     return math.nan if positive.all() or not positive.any() else float(average_precision_score(positive, scores))
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole > 0 else None
 
 
 def _mean(figures: Sequence[float]) -> float:

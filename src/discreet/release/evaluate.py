@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, IntArray
+from discreet.arrays import Array, BoolArray, IntArray
+from discreet.errors import ParameterError
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.parts import LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
+from discreet.queries.confusion import chosen_ids
 
 COVERED = "figures are computed from covered predictions and public labels: the guarantee covers them"
 UNPROTECTED = "level none promises nothing: figures are as open as the model"
-RESEARCH = "figures read private data: for the holder's eyes, outside every guarantee"
+RESEARCH = "research only: figures read private data, for the holder's eyes and outside every guarantee"
 WITHHELD = (
     "labels are private at this level: figures of them are for the holder's eyes and are not shown; "
     "--private-figures shows them"
@@ -27,27 +30,38 @@ FIGURES = (
 """What :func:`figures_of_fit` gives, in its order."""
 
 
-def evaluate(estimator: NodeClassifier, graph: Graph) -> dict[str, dict[str, Any]]:
+def evaluate(estimator: NodeClassifier, graph: Graph, ids: str | None = None) -> dict[str, dict[str, Any]]:
     """``{metric: {mask: figure}}``; under ``majority`` the accuracy of naming the commonest training class throughout;
     under ``by_class`` and ``confusion`` how each class fares on the test nodes.
 
-    Masks without a labelled node are left out; a metric that is not defined is None. Where :func:`are_covered` does not
-    hold these are research figures: they read private labels, or predictions outside the guarantee.
+    ``ids`` asks for one mask alone, or for ``all`` nodes. Masks without a labelled node are left out; a metric that is
+    not defined is None. Where :func:`are_covered` does not hold these are research figures: they read private labels,
+    or predictions outside the guarantee.
     """
+    graph = with_classes_of(estimator, graph)
     probabilities = estimator.predict_proba(graph, audience="owner", uncovered=not are_covered(estimator, graph))
-    masks = {name: getattr(graph, f"{name}_mask") for name in MASKS}
-    chosen = {name: mask & (graph.labels >= 0) for name, mask in masks.items() if mask is not None}
-    pairs = {name: (graph.labels[ids], probabilities[ids]) for name, ids in chosen.items() if ids.any()}
+    pairs = {name: (graph.labels[chosen], probabilities[chosen]) for name, chosen in _labelled(graph, ids).items()}
     figures: dict[str, dict[str, Any]] = {
         metric: {name: number_or_none(measure(metric, *pair)) for name, pair in pairs.items()} for metric in METRICS
     }
-    known: IntArray = pairs["train"][0] if "train" in pairs else np.empty(0, dtype=np.int64)
-    figures["majority"] = {name: majority(known, labels) for name, (labels, _) in pairs.items()}
-    test = {name: pair for name, pair in pairs.items() if name == "test"}
+    known = np.empty(0, dtype=np.int64) if graph.train_mask is None else graph.labels[graph.train_mask]
+    figures["majority"] = {name: majority(known[known >= 0], labels) for name, (labels, _) in pairs.items()}
+    detailed = {name: pair for name, pair in pairs.items() if name == (ids or "test")}
     names = class_names(estimator, graph)
-    figures["by_class"] = {name: class_scores(*pair, names) for name, pair in test.items()}
-    figures["confusion"] = {name: _table(*pair).tolist() for name, pair in test.items()}
+    figures["by_class"] = {name: class_scores(*pair, names) for name, pair in detailed.items()}
+    figures["confusion"] = {name: _table(*pair).tolist() for name, pair in detailed.items()}
     return figures
+
+
+def _labelled(graph: Graph, ids: str | None) -> dict[str, BoolArray]:
+    """The labelled nodes of every mask, or of one; none without such nodes."""
+    if ids is not None:
+        masks = {ids: chosen_ids(graph, ids)}
+    else:
+        given = {name: getattr(graph, f"{name}_mask") for name in MASKS}
+        masks = {name: mask for name, mask in given.items() if mask is not None}
+    found = {name: mask & (graph.labels >= 0) for name, mask in masks.items()}
+    return {name: mask for name, mask in found.items() if mask.any()}
 
 
 def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
@@ -58,26 +72,41 @@ def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
     return estimator._uncovered(level.split(graph)[0]) is None
 
 
+def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
+    """The graph with its labels numbered as the model numbers its classes, by name; an unknown class is refused."""
+    names, known = graph.class_names, tuple(str(name) for name in estimator.classes_)
+    if names is None or names == known or estimator.classes_.dtype.kind != "U":  # numbers stand for themselves
+        return graph
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ParameterError(
+            f"the data has classes that the model does not know: {listed(unknown)} (it knows {listed(known)})"
+        )
+    numbers = np.array([known.index(name) for name in names] + [-1], dtype=np.int64)
+    return replace(graph, labels=numbers[graph.labels], class_names=known, num_classes=len(known))
+
+
 def class_names(estimator: NodeClassifier, graph: Graph) -> list[str]:
     """The names of the classes, in the order of their numbers."""
     return [str(name) for name in (estimator.classes_ if graph.class_names is None else graph.class_names)]
 
 
 def warnings_of(figures: Mapping[str, Any]) -> list[str]:
-    """What a good accuracy can hide on the test nodes: classes never predicted, no gain over naming one class."""
-    if "test" not in figures["accuracy"]:
+    """What a good accuracy can hide: classes that are never predicted, no gain over naming one class."""
+    name = next(iter(figures["by_class"]), None)
+    if name is None:
         return []
-    found, rows = [], figures["by_class"]["test"]
+    found, rows, where = [], figures["by_class"][name], "labelled nodes" if name == "all" else f"{name} nodes"
     missed = [row["name"] for row in rows if row["nodes"] and not row["predicted"]]
     if missed:
         there = sum(row["nodes"] > 0 for row in rows)
-        found.append(f"{len(missed)} of {there} classes are never predicted on the test nodes: {_listed(missed)}")
-    if figures["accuracy"]["test"] <= figures["majority"]["test"]:
-        found.append("accuracy on the test nodes is no better than naming the commonest class throughout")
+        found.append(f"{len(missed)} of {there} classes are never predicted on the {where}: {listed(missed)}")
+    if figures["accuracy"][name] <= figures["majority"][name]:
+        found.append(f"accuracy on the {where} is no better than naming the commonest class throughout")
     return found
 
 
-def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool) -> dict[str, Any]:
+def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, ids: str | None = None) -> dict[str, Any]:
     """Figures by the names that ``discreet train`` reports, and a note on who may see them.
 
     Where labels are private they are None, unless ``private`` asks for them.
@@ -85,11 +114,17 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool) ->
     level = estimator._checked_privacy().level
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
-    found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph).items()}
+    found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph, ids).items()}
     found = {"classes": class_names(estimator, graph), **found}
     found["warnings"] = warnings_of(found)
-    covered = COVERED if are_covered(estimator, graph) else RESEARCH
-    return {**found, "note": UNPROTECTED if level.kind == "none" else covered}
+    return {**found, "note": standing(estimator, graph)}
+
+
+def standing(estimator: NodeClassifier, graph: Graph) -> str:
+    """Who may see figures without noise, in words."""
+    if estimator._checked_privacy().level.kind == "none":
+        return UNPROTECTED
+    return COVERED if are_covered(estimator, graph) else RESEARCH
 
 
 def report_of_fit(estimator: NodeClassifier, graph: Graph, *, private_figures: bool = True) -> dict[str, Any]:
@@ -114,7 +149,8 @@ def _table(labels: IntArray, probabilities: Array) -> IntArray:
     return confusion(labels, probabilities.argmax(axis=1), probabilities.shape[1])
 
 
-def _listed(names: list[str], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in words, the first few of them."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 

@@ -1,0 +1,86 @@
+"""``discreet evaluate``: how well a release predicts; free where covered, with noise where labels are private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.figures import figures_text, table_text
+from discreet.cli.options import ComputeOptions, DataOptions, Delta, Json, Release, delta_of
+from discreet.cli.output import print_json, report, say
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
+    from discreet.methods.base import NodeClassifier
+
+
+def evaluate(
+    release: Release,
+    data: DataOptions,
+    compute: ComputeOptions,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Release the figures with noise, at this cost, where labels are private.")
+    ] = None,
+    delta: Delta = "auto",
+    nodes: Annotated[str, typer.Option(help="test, val, train, or all: every node with a label.")] = "test",
+    bins: Annotated[int, typer.Option(help="With --epsilon: bins of scores for ROC-AUC; 0 leaves it out.")] = 20,
+    out: Annotated[
+        Path | None, typer.Option(help="With --epsilon: write figures and certificate to this file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a release on labelled data: covered, certified with --epsilon, or for research only; it says which."""
+    from discreet.files import check_free
+    from discreet.release.evaluate import are_covered, figures_of_fit
+    from discreet.release.load import load_release
+
+    check_out(out, epsilon)
+    if out is not None:
+        check_free(out)
+    estimator = load_release(release, compute.prepare())
+    level = estimator._checked_privacy().level
+    graph = data.load(level)
+    if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
+        _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, as_json)
+        return
+    result = {"release": str(release), "data": graph.name, "nodes": nodes}
+    found = figures_of_fit(estimator, graph, private=True, ids=nodes)
+    if as_json:
+        print_json({**result, **found})
+        return
+    report(result, as_json)
+    print(f"\n{figures_text(found)}")
+
+
+def check_out(out: Path | None, epsilon: float | None) -> None:
+    """A file of figures without a guarantee would look like one with it."""
+    from discreet.errors import ParameterError
+
+    if out is not None and epsilon is None:
+        raise ParameterError("--out writes certified figures: it goes with --epsilon")
+
+
+def _with_noise(
+    estimator: NodeClassifier,
+    graph: Graph,
+    epsilon: float,
+    delta: str,
+    nodes: str,
+    bins: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from discreet.files import write_whole
+    from discreet.release.certified_figures import as_file, certified_figures, plan_figures
+
+    options: Any = {"ids": nodes, "bins": bins}
+    say(plan_figures(estimator, graph, epsilon, delta_of(delta), **options), as_json)
+    found = certified_figures(estimator, graph, epsilon, delta_of(delta), **options)
+    if out is not None:
+        write_whole(out, as_file(found))
+    if as_json:
+        print_json({**found, "out": None if out is None else str(out)})
+    else:
+        print(f"\n{table_text(found)}")
