@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main
+from discreet.graph import csbm
+from discreet.graph.io import save_npz
 
 QUICK = ["--set", "epochs=1", "--set", "hidden=4"]
+
+
+def small_graph_file(seed: int = 0, num_nodes: int = 120) -> str:
+    """A graph drawn at random, as a file in the folder of the test."""
+    return str(save_npz(csbm(num_nodes=num_nodes, seed=seed), f"graph-{seed}.npz", overwrite=True))
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -7,21 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import refused, run, small_graph_file
 
-SMALL = ["--data", "csbm:num_nodes=120"]
 NODE = ["--method", "dp-mlp", "--level", "node", "--set", "steps=2", "--set", "hidden=4"]
 
 
+def small() -> list[str]:
+    return ["--data", small_graph_file()]
+
+
 def trained(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    code, _, err = run(capsys, "train", *SMALL, *arguments, "--out", "made", "--json")
+    code, _, err = run(capsys, "train", *small(), *arguments, "--out", "made", "--json")
     assert code == 0, err
     return "made"
 
 
 def test_at_edge_level_figures_are_free(capsys: pytest.CaptureFixture[str]) -> None:
     release = trained(capsys, "--method", "mlp", "--set", "epochs=1")
-    code, out, _ = run(capsys, "evaluate", release, *SMALL)
+    code, out, _ = run(capsys, "evaluate", release, *small())
     assert code == 0
     assert "the guarantee covers them" in out
     assert "true class" in out
@@ -29,23 +32,23 @@ def test_at_edge_level_figures_are_free(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_at_node_level_they_are_for_research_or_cost_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
     release = trained(capsys, *NODE)
-    code, out, _ = run(capsys, "evaluate", release, *SMALL, "--json")
+    code, out, _ = run(capsys, "evaluate", release, *small(), "--json")
     assert code == 0
     assert "research only" in json.loads(out)["note"]
-    code, out, err = run(capsys, "evaluate", release, *SMALL, "--epsilon", "1", "--out", "figures.json", "--json")
+    code, out, err = run(capsys, "evaluate", release, *small(), "--epsilon", "1", "--out", "figures.json", "--json")
     assert code == 0
     assert "confusion  gaussian" in err
     found, written = json.loads(out), json.loads(Path("figures.json").read_text())
     assert found["certificate"] == written["certificate"]
     assert written["composed"]["epsilon"] > written["certificate"]["epsilon"]
-    code, out, _ = run(capsys, "evaluate", release, *SMALL, "--epsilon", "1", "--nodes", "all")
+    code, out, _ = run(capsys, "evaluate", release, *small(), "--epsilon", "1", "--nodes", "all")
     assert code == 0
     assert "for somebody in both" in out
 
 
 def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     release = trained(capsys, *NODE)
-    assert "--epsilon" in refused(capsys, "evaluate", release, *SMALL, "--out", "figures.json")
-    assert "epsilon" in refused(capsys, "evaluate", release, *SMALL, "--epsilon", "0")
-    assert "some" in refused(capsys, "evaluate", release, *SMALL, "--nodes", "some")
-    assert "missing" in refused(capsys, "evaluate", "missing", *SMALL)
+    assert "--epsilon" in refused(capsys, "evaluate", release, *small(), "--out", "figures.json")
+    assert "epsilon" in refused(capsys, "evaluate", release, *small(), "--epsilon", "0")
+    assert "some" in refused(capsys, "evaluate", release, *small(), "--nodes", "some")
+    assert "missing" in refused(capsys, "evaluate", "missing", *small())

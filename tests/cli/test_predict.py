@@ -132,7 +132,7 @@ def test_another_graph_is_uncovered(capsys: pytest.CaptureFixture[str], tables: 
     (tables / "nodes.csv").write_text(rows)
     arguments = ["predict", str(release), "--data", str(tables), "--undirected", "--out", "p.csv"]
     code, _, err = run(capsys, *arguments)
-    assert code == 1
+    assert code == 2
     assert "no stage paid for" in err
     assert not Path("p.csv").exists()
     assert run(capsys, *arguments, "--uncovered")[0] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,10 @@ def train(
     method: MethodOptions,
     issued: StatementOptions,
     ledger: LedgerOptions,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="Another private graph to predict on, read as --data is; its edges are charged. Repeatable."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
     as_json: Json = False,
@@ -39,15 +44,16 @@ def train(
     statement = issued.statement()
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
+    extra = [replace(data, data=name).read() for name in also or ()]
     step("planning")
-    plan = estimator.plan_for(graph)
+    plan = estimator.plan_for(graph, extra)
     entry = ledger.reserve("train", [plan])
     if recommendation is not None:
         say(f"{recommendation}\n", as_json)
     say(plan, as_json)
     step("fitting")
     with progress_bars() as progress:
-        estimator.fit(graph, progress=progress)
+        estimator.fit(graph, extra_graphs=extra, progress=progress)
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
         estimator.save(out, entry.added_to(statement))
         entry.release(out)

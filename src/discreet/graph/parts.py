@@ -198,6 +198,10 @@ class GraphKeys:
             raise UnsupportedError(f"two of the graphs cannot be told apart by what is public of them: {how}")
         return cls(keys)
 
+    def with_graph(self, part: PublicPart) -> GraphKeys:
+        """These graphs and one more."""
+        return GraphKeys([*self._keys, public_key(part)])
+
     def find(self, part: PublicPart) -> int | None:
         """The number of the graph that this is, or None."""
         key = public_key(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.declaration import Declaration
+from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import OBJECTS, Compute, Seed, validate
@@ -150,6 +152,17 @@ class NodeClassifier(BaseEstimator):
         """What a paper claims for its own noise, where that noise is asked for; None certifies."""
         return None
 
+    def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
+        """What one more graph has to be asked before the released model can predict on it; see :meth:`extend`."""
+        raise UnsupportedError(
+            f"{self.method} cannot be extended to another graph: it has no aggregation that could be asked of that "
+            "graph alone; train again"
+        )
+
+    def _aggregate(self, part: PublicPart, number: int, curator: Curator) -> None:
+        """Ask for the stages of :meth:`_extension_stages` and keep what predictions read, in new lists."""
+        raise NotImplementedError
+
     # ---------------------------------------------------------------- plan and fit
 
     def plan(self, public: PublicFacts, extra: Sequence[PublicFacts] = ()) -> Plan:
@@ -167,9 +180,11 @@ class NodeClassifier(BaseEstimator):
         notes, claim = self._notes(public, level), self._claim((public, *extra), level)
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
 
-    def plan_for(self, graph: GraphLike) -> Plan:
-        """The plan for a graph, from its public facts as the level sees them."""
-        return self.plan(self._checked_privacy().level.split(as_graph(graph))[0].facts)
+    def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
+        """The plan for a graph and extra ones, from their public facts as the level sees them."""
+        level = self._checked_privacy().level
+        first, *extra = (level.split(as_graph(given))[0].facts for given in (graph, *extra_graphs))
+        return self.plan(first, extra)
 
     def fit(
         self, graph: GraphLike, *, extra_graphs: Sequence[GraphLike] = (), progress: Progress | None = None
@@ -215,12 +230,19 @@ class NodeClassifier(BaseEstimator):
         """Keep what is public of the graphs."""
         self.public_ = parts[0].facts
         self.extra_public_ = [part.facts for part in parts[1:]]
+        self.extensions_: list[Extension] = []
         known = parts[0].schema or Schema()
         self._set_schema(replace(known, classes=parts[0].class_names, features=parts[0].feature_names))
 
-    def _resume(self, public: PublicFacts, extra: Sequence[PublicFacts], schema: Schema) -> None:
+    def _resume(
+        self,
+        public: PublicFacts,
+        extra: Sequence[PublicFacts],
+        schema: Schema,
+        extensions: Sequence[Extension] = (),
+    ) -> None:
         """Make ready for :meth:`_restore`: a release that is loaded knows its public facts and its columns."""
-        self.public_, self.extra_public_ = public, list(extra)
+        self.public_, self.extra_public_, self.extensions_ = public, list(extra), list(extensions)
         self._set_schema(schema)
         self._prepare()
 
@@ -269,6 +291,72 @@ class NodeClassifier(BaseEstimator):
             for key, value in module.state_dict().items():
                 state[f"{name}.{key}"] = value.detach().cpu().numpy().copy()
         return state
+
+    # ---------------------------------------------------------------- one more graph
+
+    def extend(self, graph: Graph, privacy: Privacy) -> Self:
+        """This released model on one more private graph: weights stay, the graph's aggregation is asked and charged.
+
+        ``privacy`` is the budget of the new graph's aggregation, at the level of the release. The certificate of what
+        is returned carries this one's as ``parent``; its ε is for somebody in every graph, and ``extension`` is for
+        somebody in the new graph alone.
+        """
+        level = self._checked_privacy().level
+        alone = self.plan_extension(graph, privacy)
+        part, private = level.split(self._with_own_classes(graph))
+        curator = Curator(alone, NoiseSource(insecure_seed=self.insecure_noise_seed), [private])
+        curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
+        made = copy.copy(self)
+        made._aggregate(part, self._count_graphs(), curator)
+        curator.finish()
+        made.extensions_ = [*self.extensions_, Extension(part.facts, privacy.epsilon, privacy.delta)]
+        whole, certificate = certify(self.certificate_, alone, made._all_facts(), curator, versions())
+        made.plan_, made.certificate_, made.epsilon_spent_ = whole, certificate, whole.epsilon
+        return made
+
+    def plan_extension(self, graph: Graph, privacy: Privacy) -> Plan:
+        """What :meth:`extend` would ask of the new graph alone, from its public facts."""
+        self._check_fitted()
+        level = self._checked_privacy().level
+        if privacy.level != level:
+            raise PrivacyError(
+                f"the release is of level {level.spec}: an extension at {privacy.level.spec} adds nothing"
+            )
+        self._check_matches(graph)
+        part, _ = level.split(self._with_own_classes(graph))
+        if self._uncovered(part) is None:
+            raise UnsupportedError("predictions on this graph are covered already: there is nothing to ask and to pay")
+        check_parent(self.certificate_, level.spec)
+        return self._extension_plan(part.facts, self._count_graphs(), privacy)
+
+    def _extension_plan(self, facts: PublicFacts, number: int, privacy: Privacy) -> Plan:
+        privacy.level.check(facts.directed)
+        privacy.level.check_size(facts.num_nodes)
+        drafts = self._extension_stages(facts, number, privacy.level)
+        return make_plan(self.method, privacy, facts.num_nodes, drafts, self.covers)
+
+    def whole_plan(self) -> Plan:
+        """The plan of everything that a release ran: of its fit, and of every graph that it was extended to."""
+        plan, level = self.plan(self.public_, self.extra_public_), self._checked_privacy().level
+        for place, added in enumerate(self.extensions_, start=1 + len(self.extra_public_)):
+            alone = self._extension_plan(added.public, place, Privacy(level, added.epsilon, added.delta))
+            plan = plan_of_all(plan.stages, plan.delta, alone)
+        return plan
+
+    def _with_own_classes(self, graph: Graph) -> Graph:
+        """The graph with the model's list of classes: a graph to predict on may know none of them."""
+        if graph.num_classes == self.public_.num_classes:
+            return graph
+        if graph.labels.max(initial=-1) >= self.public_.num_classes:
+            raise ParameterError(f"the graph has classes that {self.method} was not trained on")
+        return replace(graph, num_classes=self.public_.num_classes, class_names=None)
+
+    def _all_facts(self) -> list[PublicFacts]:
+        """The public facts of every graph that was asked, in order."""
+        return [self.public_, *self.extra_public_, *(added.public for added in self.extensions_)]
+
+    def _count_graphs(self) -> int:
+        return len(self._all_facts())
 
     # ---------------------------------------------------------------- predict
 
@@ -375,6 +463,7 @@ class NodeClassifier(BaseEstimator):
             "public": asdict(self.public_),
             "extra_public": [asdict(facts) for facts in self.extra_public_],
             "schema": self.schema_.to_json(),
+            **({"extensions": [added.to_json() for added in self.extensions_]} if self.extensions_ else {}),
         }
 
 

@@ -73,6 +73,7 @@ def _promise(certificate: Mapping[str, Any]) -> list[str]:
     return [
         f"- **{'Claim' if claim else 'Guarantee'}**: ε = {_figure(certificate['epsilon'])}, "
         f"δ = {certificate['delta']:g} (budget ε = {_figure(certificate['budget']['epsilon'])})",
+        *_alone(certificate.get("extension")),
         *([f"- **Why this δ**: {reason}"] if reason else []),
         f"- **Protected**: {certificate['level']['relation']}",
         f"- **Not protected, taken as known to everyone**: {certificate['public']}",
@@ -83,6 +84,14 @@ def _promise(certificate: Mapping[str, Any]) -> list[str]:
         f"- **Noise**: {certificate['noise']['source']}",
         f"- **Tuning**: {certificate['tuning']}",
     ]
+
+
+def _alone(extension: Mapping[str, Any] | None) -> list[str]:
+    """The second figure of a release that was extended to one more graph."""
+    if extension is None:
+        return []
+    figures = f"ε = {_figure(extension['epsilon'])}, δ = {extension['delta']:g}"
+    return [f"- **For somebody in the new graph alone**: {figures}; the line above is for somebody in every graph"]
 
 
 def _stage_table(stages: list[Mapping[str, Any]]) -> list[str]:

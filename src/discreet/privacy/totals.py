@@ -14,12 +14,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from dp_accounting.dp_event import DpEvent
 
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.ledger import Entry, Ledger, Limit, spent_of
+
+
+class Run(Protocol):
+    """What a run cost: an entry of a ledger, or a certificate."""
+
+    @property
+    def epsilon(self) -> float:
+        """Its ε at :attr:`delta`."""
+
+    @property
+    def delta(self) -> float:
+        """Its δ."""
+
+    @property
+    def event(self) -> DpEvent:
+        """Everything that it ran."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ def _total(population: str, relation: str, entries: Sequence[Entry], limits: Seq
     return Total(population, relation, own, others, epsilon, delta, summed, limit)
 
 
-def compose_runs(runs: Sequence[Entry]) -> tuple[float, float]:
+def compose_runs(runs: Sequence[Run]) -> tuple[float, float]:
     """ε and δ of runs that were fixed beforehand, by composing their events.
 
     δ is the largest of theirs; a run that samples nodes first can only be composed as the black box that its own ε and

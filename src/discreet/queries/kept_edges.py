@@ -72,6 +72,12 @@ def kept_edges_stage(level: Level, delta: float, graphs: int = 1) -> list[Stage]
     return [] if failure is None else [Stage.of(KEY, KeptEdges(failure * graphs))]
 
 
+def refuse_thinned(level: Level) -> None:
+    """An extension on the thinned basis would need a second key of its own in the plan of the release."""
+    if getattr(level, "edges", None) == "thinned":
+        raise UnsupportedError("a release at edges=thinned cannot be extended: train with both graphs instead")
+
+
 def bounded_graph(private: PrivatePart, level: Level) -> Graph:
     """The graph under the level's degree bound, computed once per fit; the graph itself at other levels."""
     if not isinstance(level, NodeLevel | NeighborLevel):

@@ -296,6 +296,12 @@ class DPDGC(TrainedClassifier):
 
     # ---------------------------------------------------------------- predict
 
+    def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
+        raise UnsupportedError(
+            "dpdgc cannot be extended to another graph: its weights belong to the nodes of the training graph, one row "
+            "for each, and a node of another graph has none; train again, or use gap or hop-bayes"
+        )
+
     def _uncovered(self, part: PublicPart) -> str | None:
         if public_key(part) == self.key_:
             return None

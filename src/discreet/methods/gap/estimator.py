@@ -33,7 +33,7 @@ from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
-from discreet.queries.kept_edges import KEY, kept_edges_stage
+from discreet.queries.kept_edges import KEY, kept_edges_stage, refuse_thinned
 from discreet.queries.reach import thinning_failure
 from discreet.queries.sums import NeighbourSums
 from discreet.training.descent import Progress, train_beside, train_on_features
@@ -233,6 +233,27 @@ class GAP(TrainedClassifier):
         head, descent = HeadBeside(self.head_), Descent(self.head_step_size)
         train_privately(head, curator, HEAD, descent, progress=progress, frozen=self._own_view(), beside=cached)
 
+    # ---------------------------------------------------------------- one more graph
+
+    def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
+        """The hops of the new graph, under the released encoder."""
+        refuse_thinned(level)
+        hops, width = self._hops(), self._width(self.public_)
+        return [
+            Stage.of(
+                stage_name(number, hop),
+                NeighbourSums(level, public.num_nodes, width, self.aggregation, hop),
+                share=1 / hops,
+            )
+            for hop in range(1, hops + 1)
+        ]
+
+    def _aggregate(self, part: PublicPart, number: int, curator: Curator) -> None:
+        if self._records_are_private():
+            curator.draw_key(KEY)
+        self.caches_ = [*self.caches_, self._noisy_hops(part, number, curator)]
+        self.keys_ = self.keys_.with_graph(part)
+
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
@@ -240,7 +261,7 @@ class GAP(TrainedClassifier):
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, so that the plan charges its aggregation"
+            "extra_graphs, or extend the release, so that its aggregation is charged"
         )
 
     @torch.no_grad()
@@ -278,7 +299,7 @@ class GAP(TrainedClassifier):
         self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
         for name, module in self._modules().items():
             restore_module(name, module, state)
-        graphs = 1 + len(self.extra_public_)
+        graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
         self.caches_ = [
             [torch.tensor(np.asarray(state[f"cache.{number}.{hop}"])) for hop in range(1, self._hops() + 1)]

@@ -74,11 +74,13 @@ class Combiner:
         """From all that is known of each receiver; ``own`` are the node model's log-probabilities of the same nodes."""
         if self.head is None or received.hubs is None:
             return weighed(self.weights, self._blocks(own, received))
-        return head_logits(self.head, np.exp(own), hub_inputs(received.sums, received.hubs, self._noise_std))
+        noise_std = received.scale * self._noise_std
+        return head_logits(self.head, np.exp(own), hub_inputs(received.sums, received.hubs, noise_std))
 
     def _blocks(self, own: FloatArray, received: Received) -> FloatArray:
-        read = self.reader.scores(received.sums, self._noise_std)
-        return blocks(own, received.sums, self._noise_std, self._links, hubs=received.hubs, read=read)
+        noise_std = received.scale * self._noise_std
+        read = self.reader.scores(received.sums, noise_std)
+        return blocks(own, received.sums, noise_std, self._links, hubs=received.hubs, read=read)
 
     def state(self, device: torch.device, *, with_head: bool) -> Arrays:
         """Weights and reader; and the head where hubs may be asked for, zero if they were not."""
@@ -119,6 +121,6 @@ class Weigher(nn.Module):
 def bounded_likelihoods(received: Received, num_nodes: int, noise_std: float, links: LinkModel) -> FloatArray:
     """What the evidence says of every node, at most 0 and bounded below; zero where a node is no receiver."""
     rows = np.zeros((num_nodes, received.sums.shape[1]))
-    found = class_likelihoods(received.sums, noise_std, links)
+    found = class_likelihoods(received.sums, received.scale * noise_std, links)
     rows[received.ids] = np.maximum(found - found.max(axis=1, keepdims=True), -SURE)
     return rows

@@ -42,6 +42,7 @@ from discreet.methods.hop_bayes.stages import (
     notes_on_records,
     notes_on_shared_evidence,
     record_stages,
+    records_evidence_stage,
     row_norm,
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
@@ -54,7 +55,7 @@ from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import arranged_sums, message_bound
-from discreet.queries.kept_edges import KEY
+from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress
 from discreet.training.networks import MLP, module_state, restore_module, widths_of
 from discreet.training.private import Descent, train_privately
@@ -324,6 +325,31 @@ class HopBayes(TrainedClassifier):
         rows = bounded_likelihoods(received, part.num_nodes, self.evidence_.noise_std, self.links_)
         return torch.tensor(rows, dtype=torch.float32, device=self._device)
 
+    # ---------------------------------------------------------------- one more graph
+
+    def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
+        """The evidence of the new graph; node model, links and weights stay."""
+        if not self.evidence_.graphs:
+            raise UnsupportedError("hop-bayes cannot be extended with predictions='own': each node reads its own edges")
+        if isinstance(level, NodeLevel | NeighborLevel):
+            refuse_thinned(level)
+            return [records_evidence_stage(public, number, self._budget(self.public_), self.receivers)]
+        assert isinstance(level, EdgeLevel)
+        return evidence_stages([public], level, 1.0, self.hubs, first=number)
+
+    def _aggregate(self, part: PublicPart, number: int, curator: Curator) -> None:
+        scale = curator.plan.stage(evidence_name(number)).noise_std / self.evidence_.first_std
+        if self._records_are_private():
+            curator.draw_key(KEY)
+            mask = receiver_mask(part, self.receivers)
+            sums = curator.ask(evidence_name(number), node_model=self.network_, receivers=mask)
+            received = Received(np.flatnonzero(mask), sums, scale=scale)
+        else:
+            messages, mask = self._messages(part), receiver_mask(part, self.receivers)
+            asked = self.evidence_.ask(curator.ask, messages, mask, number=number, scale=scale)
+            received = asked.at(np.flatnonzero(mask))
+        self.evidence_ = self.evidence_.with_graph(part, received)
+
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
@@ -331,7 +357,7 @@ class HopBayes(TrainedClassifier):
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, so that the plan charges its evidence"
+            "extra_graphs, or extend the release, so that its evidence is charged"
         )
 
     def _probabilities(self, part: PublicPart) -> SingleArray:

@@ -32,15 +32,20 @@ class Ask(Protocol):
 
 @dataclass(frozen=True)
 class Received:
-    """What the nodes ``ids`` of one graph received: sums of messages, and of what hubs tell, if that was asked."""
+    """What the nodes ``ids`` of one graph received: sums of messages, and of what hubs tell, if that was asked.
+
+    ``scale`` is the noise on them over the noise on the graph that was fitted: a graph that was added later has a
+    budget of its own.
+    """
 
     ids: IntArray
     sums: FloatArray
     hubs: FloatArray | None = None
+    scale: float = 1.0
 
     def at(self, ids: IntArray) -> Received:
         """The rows of these, of all nodes."""
-        return Received(ids, self.sums[ids], None if self.hubs is None else self.hubs[ids])
+        return Received(ids, self.sums[ids], None if self.hubs is None else self.hubs[ids], self.scale)
 
 
 class Evidence:
@@ -80,6 +85,7 @@ class Evidence:
         *,
         number: int = 0,
         decide: Callable[[FloatArray], bool] | None = None,
+        scale: float = 1.0,
     ) -> Received:
         """Both halves of graph ``number``, rows of all its nodes. ``decide`` says from the first half's answer whether
         the second is to ask hubs, for this graph and all that follow.
@@ -87,19 +93,25 @@ class Evidence:
         everyone = np.arange(len(messages))
         first = ask(evidence_name(number), messages=messages, receivers=receivers)
         if not self.halves:
-            return Received(everyone, first)
+            return Received(everyone, first, scale=scale)
         if decide is not None:
             self.through_hubs = decide(first)
         if self.through_hubs:
-            messages = hub_messages(first, self.first_std, message_bound(messages.shape[1]))
+            messages = hub_messages(first, scale * self.first_std, message_bound(messages.shape[1]))
         second = ask(second_name(number), messages=messages, receivers=receivers)
         if self.through_hubs:
-            return Received(everyone, first, second)
-        return Received(everyone, _HALF * (first + second))
+            return Received(everyone, first, second, scale)
+        return Received(everyone, _HALF * (first + second), scale=scale)
 
     def keep(self, received: Received) -> None:
         """Cache what the receivers of the next graph received."""
         self.graphs.append(received)
+
+    def with_graph(self, part: PublicPart, received: Received) -> Evidence:
+        """This evidence and that of one more graph."""
+        made = Evidence(self.keys.with_graph(part), self.first_std, halves=self.halves, through_hubs=self.through_hubs)
+        made.graphs = [*self.graphs, received]
+        return made
 
     # ---------------------------------------------------------------- predict
 
@@ -117,6 +129,8 @@ class Evidence:
     def state(self) -> Arrays:
         """Caches, receivers and keys. Which arrays there are, and their shapes, does not depend on noise."""
         arrays = self.keys.state()
+        if any(received.scale != 1 for received in self.graphs):
+            arrays["evidence.scales"] = np.array([received.scale for received in self.graphs])
         for number, received in enumerate(self.graphs):
             arrays |= {f"cache.{number}": received.sums, f"receivers.{number}": received.ids}
             if self.halves:
@@ -128,9 +142,11 @@ class Evidence:
         """Inverse of :meth:`state`."""
         count = sum(name.startswith("cache.") for name in state)
         evidence = cls(GraphKeys.restore(state, count), first_std, halves=halves, through_hubs=through_hubs)
+        scales = state.get("evidence.scales", np.ones(count))
         for number in range(count):
             hubs = state[f"hubs.{number}"] if through_hubs else None
-            evidence.keep(Received(state[f"receivers.{number}"], state[f"cache.{number}"], hubs))
+            received = state[f"receivers.{number}"], state[f"cache.{number}"]
+            evidence.keep(Received(*received, hubs, float(scales[number])))
         return evidence
 
 

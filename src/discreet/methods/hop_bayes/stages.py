@@ -36,11 +36,14 @@ def link_stage(facts: PublicFacts, level: EdgeLevel | NoPrivacy, share: float) -
 
 
 def evidence_stages(
-    public: Sequence[PublicFacts], level: EdgeLevel | NoPrivacy, share: float, hubs: bool | None
+    public: Sequence[PublicFacts], level: EdgeLevel | NoPrivacy, share: float, hubs: bool | None, first: int = 0
 ) -> list[Stage]:
-    """One query per graph, or two of half the budget each where the second may ask for hubs."""
+    """One query per graph, or two of half the budget each where the second may ask for hubs.
+
+    ``first`` is the number of the first graph in the release; a curator that holds later graphs alone counts from 0.
+    """
     stages = []
-    for number, facts in enumerate(public):
+    for number, facts in enumerate(public, start=first):
         questions = {evidence_name(number): "sum of what the neighbours of each node tell it"}
         if hubs is not False:
             again = "" if hubs else "the same again, or "
@@ -48,7 +51,7 @@ def evidence_stages(
         part = share / len(public) / len(questions)
         for name, question in questions.items():
             query = ReceivedMessages(level, question, facts.num_nodes, facts.num_classes)
-            stages.append(Stage.of(name, query, share=part, graph=number))
+            stages.append(Stage.of(name, query, share=part, graph=number - first))
     return stages
 
 
@@ -95,10 +98,19 @@ def record_stages(
         Stage.of(LINKS, LabelLinks(level, facts.num_classes, failure), share=shares[LINKS]),
     ]
     for number, graph in enumerate(public):
-        count = count_receivers(graph, receivers)
-        query = ReceivedLabels(level, count, facts.num_classes, failure, row_norm(budget))
+        query = _received_labels(graph, budget, receivers, failure)
         stages.append(Stage.of(evidence_name(number), query, share=shares[EVIDENCE] / len(public), graph=number))
     return [*stages, *([_weights_stage(budget)] if WEIGHTS in shares else [])]
+
+
+def records_evidence_stage(public: PublicFacts, number: int, budget: RecordBudget, receivers: str) -> Stage:
+    """The evidence of a graph that is added to a release, with all of its own budget."""
+    return Stage.of(evidence_name(number), _received_labels(public, budget, receivers, None))
+
+
+def _received_labels(graph: PublicFacts, budget: RecordBudget, receivers: str, failure: float | None) -> ReceivedLabels:
+    count = count_receivers(graph, receivers)
+    return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, row_norm(budget))
 
 
 def _node_model_stage(budget: RecordBudget, steps: int, clip_norm: float) -> Stage:

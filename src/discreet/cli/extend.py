@@ -1,0 +1,63 @@
+"""``discreet extend``: a release on one more private graph, whose aggregation is charged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.options import (
+    ComputeOptions,
+    Delta,
+    GraphOptions,
+    Json,
+    LedgerOptions,
+    Release,
+    StatementOptions,
+    delta_of,
+)
+from discreet.cli.output import report, say
+
+
+def extend(
+    release: Release,
+    data: GraphOptions,
+    compute: ComputeOptions,
+    issued: StatementOptions,
+    ledger: LedgerOptions,
+    out: Annotated[Path, typer.Option(help="Write the extended release to this new folder.")],
+    epsilon: Annotated[float, typer.Option(help="The budget of the new graph's aggregation.")],
+    delta: Delta = "auto",
+    as_json: Json = False,
+) -> None:
+    """Make a release predict on one more private graph: the weights stay, the graph's edges are asked with noise."""
+    from discreet.files import check_free
+    from discreet.privacy.budget import Privacy
+    from discreet.release.load import load_release
+
+    check_free(out)
+    statement = issued.statement()
+    ledger.check()
+    estimator = load_release(release, compute.prepare())
+    graph = data.read()
+    privacy = Privacy(estimator._checked_privacy().level, epsilon, delta_of(delta))
+    plan = estimator.plan_extension(graph, privacy)
+    entry = ledger.reserve("extend", [plan])
+    say(plan, as_json)
+    made = estimator.extend(graph, privacy)
+    made.save(out, entry.added_to(statement))
+    entry.release(out)
+    result = {
+        "release": str(out),
+        "extends": str(release),
+        "data": graph.name,
+        "method": made.method,
+        "level": privacy.level.spec,
+        "epsilon_in_every_graph": made.epsilon_spent_,
+        "delta": made.plan_.delta,
+        "epsilon_in_this_graph_alone": plan.epsilon,
+        "covers": made.covers,
+        "ledger": entry.entry,
+    }
+    report(result, as_json)

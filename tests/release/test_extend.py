@@ -1,0 +1,106 @@
+"""A release on one more graph: weights stay, the graph's own aggregation is charged, and certificates add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.errors import PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.graph import csbm, split
+from discreet.graph.graph import Graph
+from discreet.methods.base import NodeClassifier
+from discreet.privacy.accountants import epsilon_of
+from discreet.privacy.budget import Privacy
+from discreet.privacy.composition import event_of
+from discreet.privacy.levels import parse_level
+from discreet.release.load import load_release
+from tests.contracts.cases import make
+
+NODE = "node:owned,max_degree=3,change=null"
+CASES = [("gap", "edge"), ("gap", NODE), ("hop-bayes", "edge"), ("hop-bayes", NODE)]
+
+
+def september() -> Graph:
+    return split(csbm(num_nodes=80, seed=0), "60/20/20", 0)
+
+
+def october() -> Graph:
+    """Other people, and nobody knows their labels yet."""
+    graph = csbm(num_nodes=60, seed=1)
+    return graph.with_labels(np.full(60, -1))
+
+
+def released(method: str, spec: str, folder: Path) -> NodeClassifier:
+    make(method, spec).fit(september()).save(folder)
+    return load_release(folder)
+
+
+@pytest.mark.parametrize(("method", "spec"), CASES)
+def test_the_new_graph_is_predicted_and_charged(method: str, spec: str, tmp_path: Path) -> None:
+    model, graph = released(method, spec, tmp_path / "one"), october()
+    with pytest.raises(UncoveredReleaseError, match="extend"):
+        model.predict_proba(graph, audience="owner")
+    privacy = Privacy(parse_level(spec), 0.5)
+    more = model.extend(graph, privacy)
+    more.save(tmp_path / "two")
+    loaded = load_release(tmp_path / "two")
+    found = loaded.predict_proba(graph, audience="owner")
+    assert found.shape == (60, 2)
+    assert np.array_equal(found, more.predict_proba(graph, audience="owner"))
+    before = model.predict_proba(september(), audience="owner")
+    assert np.array_equal(loaded.predict_proba(september(), audience="owner"), before)
+
+
+@pytest.mark.parametrize(("method", "spec"), CASES)
+def test_certificates_add_up(method: str, spec: str, tmp_path: Path) -> None:
+    model = released(method, spec, tmp_path / "one")
+    made = model.extend(october(), Privacy(parse_level(spec), 0.5)).certificate_
+    assert made["parent"] == model.certificate_
+    assert made["extension"]["epsilon"] <= 0.5
+    assert made["epsilon"] == pytest.approx(epsilon_of(event_of(made), made["delta"]))
+    assert model.epsilon_spent_ < made["epsilon"] <= model.epsilon_spent_ + made["extension"]["epsilon"] + 1e-9
+    own = made["stages"][len(model.certificate_["stages"]) :]
+    assert len(own) == made["extension"]["stages"] > 0
+    assert all("extra graph 1" in stage["name"] for stage in own)
+
+
+def test_a_release_is_extended_again_and_again(tmp_path: Path) -> None:
+    privacy, model = Privacy(parse_level("edge"), 0.5), released("gap", "edge", tmp_path / "0")
+    graphs = [csbm(num_nodes=40 + month, seed=month) for month in range(1, 4)]
+    for month, graph in enumerate(graphs, start=1):
+        model.extend(graph, privacy).save(tmp_path / str(month))
+        model = load_release(tmp_path / str(month))
+    for graph in graphs:
+        assert model.predict(graph).shape == (graph.num_nodes,)
+    assert model.certificate_["parent"]["parent"]["parent"]["method"] == "gap"
+    assert [stage.name for stage in model.whole_plan().stages] == [s["name"] for s in model.certificate_["stages"]]
+    assert model.whole_plan().epsilon == pytest.approx(model.epsilon_spent_, rel=1e-3)
+
+
+def test_another_budget_leaves_another_noise(tmp_path: Path) -> None:
+    """What hop-bayes makes of evidence depends on the noise on it."""
+    model = released("hop-bayes", "edge", tmp_path / "one")
+    scales = [model.extend(october(), Privacy(parse_level("edge"), e)).evidence_.graphs[1].scale for e in (0.1, 10.0)]
+    assert scales[0] > 1 > scales[1]
+
+
+def test_what_cannot_be_extended_says_so(tmp_path: Path) -> None:
+    edge, graph = Privacy(parse_level("edge"), 0.5), october()
+    model = released("gap", "edge", tmp_path / "gap")
+    with pytest.raises(PrivacyError, match="level edge"):
+        model.extend(graph, Privacy(parse_level("node"), 0.5))
+    with pytest.raises(UnsupportedError, match="covered already"):
+        model.extend(september(), edge)
+    with pytest.raises(UnsupportedError, match="save it, load it"):
+        make("gap", "edge").fit(september()).extend(graph, edge)
+    with pytest.raises(UnsupportedError, match="weights belong to the nodes of the training graph"):
+        released("dpdgc", "edge", tmp_path / "dpdgc").extend(graph, edge)
+    with pytest.raises(UnsupportedError, match="dp-gnn cannot be extended"):
+        released("dp-gnn", NODE, tmp_path / "dp-gnn").extend(graph, Privacy(parse_level(NODE), 0.5))
+    with pytest.raises(UnsupportedError, match="covered already"):
+        released("mlp", "edge", tmp_path / "mlp").extend(graph, edge)
+    thinned = "node:thinned,d_max=60,p=0.5,change=null"
+    with pytest.raises(UnsupportedError, match="thinned"):
+        released("gap", thinned, tmp_path / "thinned").extend(graph, Privacy(parse_level(thinned), 0.5))
