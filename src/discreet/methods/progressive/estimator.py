@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import GraphKeys, PublicPart
+from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows
@@ -27,6 +27,7 @@ from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
 from discreet.privacy.query import Query
+from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress, train_beside, train_on_features
 from discreet.training.networks import MLP, Head, OwnView, module_state, restore_module, widths_of
 
@@ -84,10 +85,14 @@ class ProgressiveClassifier(TrainedClassifier):
         self._train_encoder(parts[0], curator, progress)
         for stage in range(1, self.stages + 1):
             for number, part in enumerate(parts):
-                name = stage_name(number, stage)
-                arrived = torch.from_numpy(self._ask(part, number, stage, curator)).float().to(self._device)
-                self.caches_[number].append(self._scaled(arrived, curator.plan.stage(name).noise_std))
+                self._receive(part, number, stage, curator)
             self._train_head(stage, parts[0], curator, progress)
+
+    def _receive(self, part: PublicPart, number: int, stage: int, curator: Curator) -> None:
+        """Ask for what arrives at a stage, and cache it as networks read it."""
+        arrived = torch.from_numpy(self._ask(part, number, stage, curator)).float().to(self._device)
+        noise_std = curator.plan.stage(stage_name(number, stage)).noise_std
+        self.caches_[number].append(self._scaled(arrived, noise_std))
 
     def _make_networks(self, generator: torch.Generator) -> None:
         self.encoder_, self.heads_ = self._networks(self.public_, generator)
@@ -146,6 +151,22 @@ class ProgressiveClassifier(TrainedClassifier):
         own = self._own_view()(features)
         return self.heads_[len(arrived) - 1](torch.cat([own, *arrived], dim=1))
 
+    # ---------------------------------------------------------------- one more graph
+
+    def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
+        """All stages of the new graph, under the released networks."""
+        refuse_thinned(level)
+        stages = range(1, self.stages + 1)
+        return [Stage.of(stage_name(number, stage), self._query(public, level, stage)) for stage in stages]
+
+    def _aggregate(self, part: PublicPart, number: int, curator: Curator) -> None:
+        if FEATURES in self._checked_privacy().level.private:
+            curator.draw_key(KEY)
+        self.caches_ = [*self.caches_, []]
+        for stage in range(1, self.stages + 1):
+            self._receive(part, number, stage, curator)
+        self.keys_ = self.keys_.with_graph(part)
+
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
@@ -153,7 +174,7 @@ class ProgressiveClassifier(TrainedClassifier):
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, so that the plan charges what its nodes tell"
+            "extra_graphs, or extend the release, so that what its nodes tell is charged"
         )
 
     def _probabilities(self, part: PublicPart) -> SingleArray:
@@ -187,7 +208,7 @@ class ProgressiveClassifier(TrainedClassifier):
         self._make_networks(self._generator)
         for name, module in self._modules().items():
             restore_module(name, module, state)
-        graphs = 1 + len(self.extra_public_)
+        graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
         self.caches_ = [
             [torch.tensor(np.asarray(state[f"cache.{number}.{stage}"])) for stage in range(1, self.stages + 1)]
