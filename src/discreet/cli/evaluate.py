@@ -41,7 +41,7 @@ def evaluate(
         check_free(out)
     estimator = load_release(release, compute.prepare())
     level = estimator._checked_privacy().level
-    graph = data.load(level)
+    graph = data.load(level, estimator.schema_)
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, as_json)
         return

@@ -40,7 +40,7 @@ def extend(
     statement = issued.statement()
     ledger.check()
     estimator = load_release(release, compute.prepare())
-    graph = data.read()
+    graph = data.read(estimator.schema_)
     privacy = Privacy(estimator._checked_privacy().level, epsilon, delta_of(delta))
     plan = estimator.plan_extension(graph, privacy)
     entry = ledger.reserve("extend", [plan])

@@ -135,12 +135,12 @@ class DataOptions(GraphOptions):
     split: Split = "75/10/15"
     seed: Seed = 0
 
-    def load(self, level: Level) -> Graph:
+    def load(self, level: Level, release: Schema | None = None) -> Graph:
         """The graph with its split; one that reads labels is refused where the level protects them."""
         from discreet.graph.splits import check_public, split
 
         check_public(self.split, level.private)
-        return split(self.read(), self.split, self.seed)
+        return split(self.read(release), self.split, self.seed)
 
 
 @dataclass(frozen=True)

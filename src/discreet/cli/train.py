@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from discreet.cli.options import (
     prepare,
 )
 from discreet.cli.output import print_json, progress_bars, report, say
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
 
 
 def train(
@@ -44,7 +47,7 @@ def train(
     statement = issued.statement()
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
-    extra = [replace(data, data=name).read() for name in also or ()]
+    extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
     step("planning")
     plan = estimator.plan_for(graph, extra)
     entry = ledger.reserve("train", [plan])
@@ -67,3 +70,12 @@ def train(
         return
     report({key: value for key, value in result.items() if key not in (*FIGURES, "note", "recommendation")}, as_json)
     print(f"\n{figures_text(result)}")
+
+
+def _read_like(graph: Graph, data: DataOptions) -> Graph:
+    """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed."""
+    from discreet.graph.matching import match_graph
+    from discreet.graph.schema import Schema
+
+    known = replace(graph.schema or Schema(), classes=graph.class_names, features=graph.feature_names)
+    return match_graph(data.read(graph.schema), known, graph.public)

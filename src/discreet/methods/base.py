@@ -294,7 +294,7 @@ class NodeClassifier(BaseEstimator):
 
     # ---------------------------------------------------------------- one more graph
 
-    def extend(self, graph: Graph, privacy: Privacy) -> Self:
+    def extend(self, graph: GraphLike, privacy: Privacy) -> Self:
         """This released model on one more private graph: weights stay, the graph's aggregation is asked and charged.
 
         ``privacy`` is the budget of the new graph's aggregation, at the level of the release. The certificate of what
@@ -303,7 +303,7 @@ class NodeClassifier(BaseEstimator):
         """
         level = self._checked_privacy().level
         alone = self.plan_extension(graph, privacy)
-        part, private = level.split(self._with_own_classes(graph))
+        part, private = level.split(match_graph(as_graph(graph), self.schema_, self.public_))
         curator = Curator(alone, NoiseSource(insecure_seed=self.insecure_noise_seed), [private])
         curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
         made = copy.copy(self)
@@ -314,7 +314,7 @@ class NodeClassifier(BaseEstimator):
         made.plan_, made.certificate_, made.epsilon_spent_ = whole, certificate, whole.epsilon
         return made
 
-    def plan_extension(self, graph: Graph, privacy: Privacy) -> Plan:
+    def plan_extension(self, graph: GraphLike, privacy: Privacy) -> Plan:
         """What :meth:`extend` would ask of the new graph alone, from its public facts."""
         self._check_fitted()
         level = self._checked_privacy().level
@@ -322,8 +322,7 @@ class NodeClassifier(BaseEstimator):
             raise PrivacyError(
                 f"the release is of level {level.spec}: an extension at {privacy.level.spec} adds nothing"
             )
-        self._check_matches(graph)
-        part, _ = level.split(self._with_own_classes(graph))
+        part, _ = level.split(match_graph(as_graph(graph), self.schema_, self.public_))
         if self._uncovered(part) is None:
             raise UnsupportedError("predictions on this graph are covered already: there is nothing to ask and to pay")
         check_parent(self.certificate_, level.spec)
@@ -342,14 +341,6 @@ class NodeClassifier(BaseEstimator):
             alone = self._extension_plan(added.public, place, Privacy(level, added.epsilon, added.delta))
             plan = plan_of_all(plan.stages, plan.delta, alone)
         return plan
-
-    def _with_own_classes(self, graph: Graph) -> Graph:
-        """The graph with the model's list of classes: a graph to predict on may know none of them."""
-        if graph.num_classes == self.public_.num_classes:
-            return graph
-        if graph.labels.max(initial=-1) >= self.public_.num_classes:
-            raise ParameterError(f"the graph has classes that {self.method} was not trained on")
-        return replace(graph, num_classes=self.public_.num_classes, class_names=None)
 
     def _all_facts(self) -> list[PublicFacts]:
         """The public facts of every graph that was asked, in order."""

@@ -85,7 +85,7 @@ def certified_figures(
     )
     certificate |= {"task": "figures of a released model", "covers": COVERS, "duties": []}
     return {
-        "classes": class_names(estimator, graph),
+        "classes": class_names(estimator),
         "nodes": ids,
         **_figures(plan, confusion, scores),
         "composed": composed_with(estimator.certificate_, certificate),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.graph.graph import MASKS, Graph
+from discreet.graph.matching import match_graph
 from discreet.graph.parts import LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
@@ -47,7 +47,7 @@ def evaluate(estimator: NodeClassifier, graph: Graph, ids: str | None = None) ->
     known = np.empty(0, dtype=np.int64) if graph.train_mask is None else graph.labels[graph.train_mask]
     figures["majority"] = {name: majority(known[known >= 0], labels) for name, (labels, _) in pairs.items()}
     detailed = {name: pair for name, pair in pairs.items() if name == (ids or "test")}
-    names = class_names(estimator, graph)
+    names = class_names(estimator)
     figures["by_class"] = {name: class_scores(*pair, names) for name, pair in detailed.items()}
     figures["confusion"] = {name: _table(*pair).tolist() for name, pair in detailed.items()}
     return figures
@@ -69,26 +69,23 @@ def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
     level = estimator._checked_privacy().level
     if LABELS in level.private or estimator.covers != "weights+predictions":
         return False
-    return estimator._uncovered(level.split(graph)[0]) is None
+    return estimator._uncovered(level.split(with_classes_of(estimator, graph))[0]) is None
 
 
 def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
-    """The graph with its labels numbered as the model numbers its classes, by name; an unknown class is refused."""
-    names, known = graph.class_names, tuple(str(name) for name in estimator.classes_)
-    if names is None or names == known or estimator.classes_.dtype.kind != "U":  # numbers stand for themselves
-        return graph
-    unknown = [name for name in names if name not in known]
-    if unknown:
+    """The graph as the model reads it; a class that the model does not know is refused, for it cannot be met."""
+    known = estimator.schema_.classes
+    unknown = [name for name in graph.class_names or () if known is not None and name not in known]
+    if unknown and known is not None:
         raise ParameterError(
             f"the data has classes that the model does not know: {listed(unknown)} (it knows {listed(known)})"
         )
-    numbers = np.array([known.index(name) for name in names] + [-1], dtype=np.int64)
-    return replace(graph, labels=numbers[graph.labels], class_names=known, num_classes=len(known))
+    return match_graph(graph, estimator.schema_, estimator.public_)
 
 
-def class_names(estimator: NodeClassifier, graph: Graph) -> list[str]:
+def class_names(estimator: NodeClassifier) -> list[str]:
     """The names of the classes, in the order of their numbers."""
-    return [str(name) for name in (estimator.classes_ if graph.class_names is None else graph.class_names)]
+    return [str(name) for name in estimator.classes_]
 
 
 def warnings_of(figures: Mapping[str, Any]) -> list[str]:
@@ -115,7 +112,7 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
     found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph, ids).items()}
-    found = {"classes": class_names(estimator, graph), **found}
+    found = {"classes": class_names(estimator), **found}
     found["warnings"] = warnings_of(found)
     return {**found, "note": standing(estimator, graph)}
 
