@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from discreet.privacy.budget import Privacy
 from discreet.privacy.composition import event_of
 from discreet.privacy.levels import parse_level
 from discreet.release.load import load_release
+from discreet.release.verify import verify
 from tests.contracts.cases import make
+from tests.release.forging import Change, forge, unchanged
 
 NODE = "node:owned,max_degree=3,change=null"
 CASES = [
@@ -84,6 +87,33 @@ def test_a_release_is_extended_again_and_again(tmp_path: Path) -> None:
     assert model.certificate_["parent"]["parent"]["parent"]["method"] == "gap"
     assert [stage.name for stage in model.whole_plan().stages] == [s["name"] for s in model.certificate_["stages"]]
     assert model.whole_plan().epsilon == pytest.approx(model.epsilon_spent_, rel=1e-3)
+
+
+FORGERIES: dict[str, tuple[Change, Change]] = {
+    "a smaller figure for the new graph": (lambda c: c["extension"].update(epsilon=0.1), unchanged),
+    "one that no stage gives": (lambda c: c["extension"].update(stages=2), unchanged),
+    "no parent": (lambda c: c.update(parent=None), unchanged),
+    "a parent that was changed": (lambda c: c["parent"].update(epsilon=0.1), unchanged),
+    "the figure of the new graph as the headline": (lambda c: c.update(epsilon=0.5), unchanged),
+    "the extension left out": (lambda c: c.pop("extension"), unchanged),
+    "another budget in the configuration": (unchanged, lambda c: c["extensions"][0].update(epsilon=0.1)),
+    "no extension in the configuration": (unchanged, lambda c: c.pop("extensions")),
+}
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("extended")
+    released("gap", "edge", folder / "one").extend(october(), Privacy(parse_level("edge"), 0.5)).save(folder / "two")
+    return folder / "two"
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_ancestry_is_refused(name: str, extended: Path, tmp_path: Path) -> None:
+    forged = shutil.copytree(extended, tmp_path / "forged")
+    assert not [check for check in verify(forged) if not check.passed and check.name != "noise"]
+    forge(forged, *FORGERIES[name])
+    assert [check for check in verify(forged) if not check.passed and check.name != "noise"]
 
 
 def test_another_budget_leaves_another_noise(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def check_parent(certificate: Mapping[str, Any], spec: str) -> None:
     """Refuse a release whose cost cannot be carried on."""
     if "digest" not in certificate:
         raise UnsupportedError("a release is extended, not a model that was never saved: save it, load it, extend it")
+    if certificate["schema"] == 1:
+        raise UnsupportedError("a release of an earlier version cannot be extended: train again")
     if "trial_stages" in certificate:
         raise UnsupportedError("a release of a charged search cannot be extended: train its settings again")
     check_composable(certificate, spec)
@@ -98,5 +100,6 @@ def certify(
         tuning=str(parent["tuning"]),
     )
     alone_figures = {"epsilon": alone.epsilon, "delta": alone.delta, "stages": len(alone.stages)}
+    certificate["stages"] = [*parent["stages"], *certificate["stages"][len(before) :]]  # as they were stated
     certificate |= {"parent": dict(parent), "extension": to_json(alone_figures)}
     return whole, certificate

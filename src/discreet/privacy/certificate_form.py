@@ -132,6 +132,14 @@ class _Certificate1(_Lenient):
     digest: Hash
 
 
+class _Extension(_Form):
+    """Of a release that was extended to one more graph: what that graph alone cost, in the last so many stages."""
+
+    epsilon: MaybeInfinite
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    stages: Annotated[int, Field(ge=1, le=MOST_STAGES)]
+
+
 class _Certificate2(_Certificate1):
     model_config = ConfigDict(extra="forbid")
     schema_: Literal[2] = Field(alias="schema")  # type: ignore[assignment]
@@ -145,12 +153,19 @@ class _Certificate2(_Certificate1):
     issuer: Text | None
     date: Text
     parent: dict[Text, Any] | None
+    extension: _Extension | None = None
     ledger: Text | None
 
 
 class _ConfigPrivacy(_Form):
     level: Text
     epsilon: MaybeInfinite
+    delta: Number | Literal["auto"]
+
+
+class _ConfigExtension(_Form):
+    public: _Facts  # type: ignore[valid-type]
+    epsilon: Number
     delta: Number | Literal["auto"]
 
 
@@ -162,6 +177,7 @@ class _Config(_Form):
     public: _Facts  # type: ignore[valid-type]
     extra_public: Annotated[list[_Facts], Field(max_length=MOST_STAGES)]  # type: ignore[valid-type]
     schema_: dict[Text, Any] | None = Field(None, alias="schema")
+    extensions: Annotated[list[_ConfigExtension], Field(max_length=MOST_STAGES)] = []
 
 
 _FORMS: dict[int, type[BaseModel]] = {1: _Certificate1, 2: _Certificate2}

@@ -12,6 +12,7 @@ from discreet.files import from_json, to_json
 from discreet.graph.graph import PublicFacts
 from discreet.graph.schema import Schema
 from discreet.methods.base import NodeClassifier
+from discreet.methods.extension import Extension
 from discreet.methods.parameters import Compute, checked_settings
 from discreet.methods.registry import find_method, load_method
 from discreet.privacy import events
@@ -36,8 +37,9 @@ def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeCl
     settings = checked_settings(kind, declared.name, from_json(config["params"]))
     estimator: NodeClassifier = kind(privacy, compute=compute).set_params(**settings)
     schema = Schema.from_json(config.get("schema") or {})  # releases of before had none
-    facts = PublicFacts(**config["public"])
-    estimator._resume(facts, [PublicFacts(**extra) for extra in config["extra_public"]], schema)
+    extra = [PublicFacts(**facts) for facts in config["extra_public"]]
+    extensions = [Extension.from_json(added) for added in config.get("extensions", ())]
+    estimator._resume(PublicFacts(**config["public"]), extra, schema, extensions)
     return estimator
 
 

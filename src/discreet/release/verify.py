@@ -40,6 +40,7 @@ from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import CARD, CONFIG, WEIGHTS, ReleaseFolder, read_folder
 from discreet.privacy.statement import check_date
 from discreet.release.advisories import advisories
+from discreet.release.ancestry import check_ancestry
 from discreet.release.rebuild import compare_plan, rebuild
 from discreet.untrusted import strict_json
 
@@ -158,13 +159,15 @@ def _check_configuration(release: ReleaseFolder) -> str:
     """The configuration and the certificate tell one story: method, level, budget, δ, facts, coverage."""
     config, certificate = release.config(), release.certificate
     level, given, budget = parse_level(certificate["level"]["spec"]), config["privacy"], certificate["budget"]
-    searched = certificate.get("trial_stages") is not None
-    facts = [config["public"], *config["extra_public"]]
+    searched, added = certificate.get("trial_stages") is not None, config.get("extensions", [])
+    facts = [config["public"], *config["extra_public"], *(extension["public"] for extension in added)]
     pairs = {
         "method": (certificate["method"], config["method"]),
         "level": (level.spec, parse_level(given["level"]).spec),
     }
-    if not searched:  # a trial of a search has a part of the budget
+    if added:  # its budget is what all of it costs; that this is so, is checked with the plan
+        pairs["budget"] = (budget, {"epsilon": certificate["epsilon"], "delta": certificate["delta"]})
+    elif not searched:  # a trial of a search has a part of the budget
         pairs |= {"epsilon": (budget["epsilon"], given["epsilon"]), "delta": (budget["delta"], given["delta"])}
     if certificate["schema"] > 1:
         pairs["public facts"] = (certificate["facts"], facts)
@@ -223,9 +226,10 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     """The configuration, planned again, asks for the stages that the certificate states."""
     certificate = release.certificate
     estimator = rebuild(release.config(), compute)
-    plan = estimator.plan(estimator.public_, estimator.extra_public_)
+    plan = estimator.whole_plan()
     estimator.plan_ = plan
     made.append(estimator)
+    check_ancestry(certificate, extended=bool(estimator.extensions_))
     if certificate["schema"] == 1:
         return "not compared: certificates of schema 1 do not hold what that needs"
     if plan.covers != certificate["covers"]["name"]:
@@ -238,6 +242,8 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
         )
     if ("claim" in certificate) != (plan.claim is not None):
         raise CertificateError("the claim of a paper is stated by one of certificate and configuration")
+    if plan.delta != certificate["delta"]:
+        raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
     compare_plan(plan, certificate, words=_same_version(certificate))
     return f"{len(plan.stages)} stages are those of the configuration"
 

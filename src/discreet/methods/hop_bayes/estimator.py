@@ -329,10 +329,12 @@ class HopBayes(TrainedClassifier):
 
     def _extension_stages(self, public: PublicFacts, number: int, level: Level) -> list[Stage]:
         """The evidence of the new graph; node model, links and weights stay."""
-        if not self.evidence_.graphs:
+        if self.predictions == "own":
             raise UnsupportedError("hop-bayes cannot be extended with predictions='own': each node reads its own edges")
         if isinstance(level, NodeLevel | NeighborLevel):
             refuse_thinned(level)
+            if not self._budget(self.public_).reads_edges:
+                raise UnsupportedError("this hop-bayes reads no edge: there is nothing to extend")
             return [records_evidence_stage(public, number, self._budget(self.public_), self.receivers)]
         assert isinstance(level, EdgeLevel)
         return evidence_stages([public], level, 1.0, self.hubs, first=number)
