@@ -44,6 +44,7 @@ _NAMES = {
     "Privacy": "privacy.budget",
     "Query": "privacy.query",
     "SAGE": "methods.baselines.convolution",
+    "GAT": "methods.baselines.convolution",
     "SimGAT": "methods.lpgnn.simgat",
     "Stage": "privacy.plan",
     "certified_figures": "release.certified_figures",

@@ -13,6 +13,7 @@ from discreet.graph.splits import split as split
 from discreet.graph.synthetic import csbm as csbm
 from discreet.mechanisms.curator import Curator as Curator
 from discreet.methods.base import NodeClassifier as NodeClassifier
+from discreet.methods.baselines.convolution import GAT as GAT
 from discreet.methods.baselines.convolution import GCN as GCN
 from discreet.methods.baselines.convolution import SAGE as SAGE
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier as DPMLPClassifier

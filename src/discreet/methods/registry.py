@@ -25,6 +25,7 @@ OWN: tuple[Declaration, ...] = (
     baselines.MLP,
     baselines.GCN,
     baselines.SAGE,
+    baselines.GAT,
     gap.GAP,
     dpdgc.DPDGC,
     dpgcn.DPGCN,

@@ -65,10 +65,20 @@ class AttentionLayer(nn.Module):
 
 
 class Attention(nn.Module):
-    """A stack of attention layers: several heads in hidden layers, one in the last."""
+    """A stack of attention layers: several heads in hidden layers, one in the last.
+
+    ``norms`` brings every hidden row to mean 0 and spread 1 (LayerNorm), and drops entries of the features too.
+    """
 
     def __init__(
-        self, widths: Sequence[int], activation: str, dropout: float, heads: int, generator: torch.Generator
+        self,
+        widths: Sequence[int],
+        activation: str,
+        dropout: float,
+        heads: int,
+        generator: torch.Generator,
+        *,
+        norms: bool = False,
     ) -> None:
         super().__init__()
         sizes = [widths[0], *(max(1, width // heads) * heads for width in widths[1:-1]), widths[-1]]
@@ -77,12 +87,16 @@ class Attention(nn.Module):
             AttentionLayer(a, b if depth == last else b // heads, 1 if depth == last else heads, generator)
             for depth, (a, b) in enumerate(pairwise(sizes))
         )
+        self.norms = nn.ModuleList(nn.LayerNorm(b, device=generator.device) for b in sizes[1:-1]) if norms else None
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
 
     def forward(self, x: Any, edges: Edges) -> Tensor:
         """Logits of every node."""
-        for layer in list(self.layers)[:-1]:
-            x = self.dropout(self._activation(layer(x, edges)))
+        if self.norms is not None:
+            x = self.dropout(x)
+        for depth, layer in enumerate(list(self.layers)[:-1]):
+            out = layer(x, edges)
+            x = self.dropout(self._activation(out if self.norms is None else self.norms[depth](out)))
         logits: Tensor = self.layers[-1](x, edges)
         return logits

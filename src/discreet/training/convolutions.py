@@ -13,23 +13,39 @@ from discreet.training.networks import ACTIVATIONS, Dropout, Linear
 
 
 class Convolutions(nn.Module):
-    """Linear maps whose output travels one hop, with a second map for the node's own row where asked."""
+    """Linear maps whose output travels one hop, with a second map for the node's own row where asked.
+
+    ``norms`` brings every hidden row to mean 0 and spread 1 (LayerNorm), and drops entries of the features too.
+    """
 
     def __init__(
-        self, widths: Sequence[int], activation: str, dropout: float, own_row: bool, generator: torch.Generator
+        self,
+        widths: Sequence[int],
+        activation: str,
+        dropout: float,
+        own_row: bool,
+        generator: torch.Generator,
+        *,
+        norms: bool = False,
     ) -> None:
         super().__init__()
         self.neighbors = nn.ModuleList(Linear(a, b, generator) for a, b in pairwise(widths))
         self.own = nn.ModuleList(Linear(a, b, generator) for a, b in pairwise(widths)) if own_row else None
+        self.norms = nn.ModuleList(nn.LayerNorm(b, device=generator.device) for b in widths[1:-1]) if norms else None
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor | SparseMatrix, matrix: SparseMatrix) -> Tensor:
         """Logits of every node. Multiplying by W first keeps sparse features sparse and hops narrow."""
         last = len(self.neighbors) - 1
+        if self.norms is not None:
+            x = self.dropout(x)
         for depth, layer in enumerate(self.neighbors):
             out = matrix @ layer(x)
             if self.own is not None:
                 out = out + self.own[depth](x)
-            x = out if depth == last else self.dropout(self._activation(out))
+            if depth == last:
+                break
+            normed = out if self.norms is None else self.norms[depth](out)
+            x = self.dropout(self._activation(normed))
         return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -70,10 +70,19 @@ class Dropout(nn.Module):
         self.rate = rate
         self._generator = generator
 
-    def forward(self, x: Tensor) -> Tensor:
+    @overload
+    def forward(self, x: Tensor) -> Tensor: ...
+
+    @overload
+    def forward(self, x: SparseMatrix) -> SparseMatrix: ...
+
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
         """Zero entries at the given rate and rescale the rest, while training."""
         if not self.training or self.rate == 0:
             return x
+        if isinstance(x, SparseMatrix):
+            kept = torch.rand(x.nnz, generator=self._generator, device=x.device) >= self.rate
+            return x.times((kept / (1 - self.rate)).cpu().numpy())
         keep = torch.rand(x.shape, generator=self._generator, device=x.device) >= self.rate
         return x * keep / (1 - self.rate)
 

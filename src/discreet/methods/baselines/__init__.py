@@ -28,3 +28,10 @@ SAGE = Declaration(
     summary="GraphSAGE without privacy (mean aggregation)",
     paper="Hamilton et al. 2017",
 )
+GAT = Declaration(
+    name="gat",
+    target="discreet.methods.baselines.convolution:GAT",
+    covers={"none": "weights"},
+    summary="graph attention without privacy",
+    paper="Veličković et al. 2018",
+)

@@ -1,4 +1,4 @@
-"""``gcn`` and ``sage``: convolutions trained on the whole graph, without privacy, to compare with."""
+"""``gcn``, ``sage`` and ``gat``: networks trained on the whole graph, without privacy, to compare with."""
 
 from __future__ import annotations
 
@@ -6,53 +6,69 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
-from discreet.methods.parameters import Examples, Rounds
+from discreet.methods.parameters import Examples, Rounds, Width
 from discreet.methods.trained import TrainedClassifier
+from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
+from discreet.training.attention import Attention, Edges
+from discreet.training.best_epoch import BestEpoch
 from discreet.training.convolutions import Convolutions
 from discreet.training.descent import Progress, train, training_rows
 from discreet.training.networks import module_state, restore_module, widths_of
+
+Structure = SparseMatrix | Edges
+VALIDATED_EVERY = 5
+"""Epochs between two looks at the validation nodes: each costs a third of an epoch."""
 
 
 @dataclass(eq=False, repr=False)
 class ConvolutionClassifier(TrainedClassifier):
     """A graph network without a guarantee; only level ``none``.
 
-    Every step runs over the whole graph, so all training rows go into one batch by default.
+    Every step runs over the whole graph, so all training rows go into one batch by default. The weights of the epoch
+    that does best on the validation nodes are kept: labels are public wherever such a network is used, and what it
+    reads of the edges is public or released.
     """
 
     keeps_own_row: ClassVar[bool]
 
     _: KW_ONLY
+    hidden: Width = 128
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     epochs: Rounds = 200
     batch_size: Examples | None = None
 
-    def _matrix(self, part: PublicPart) -> SparseMatrix:
+    def _matrix(self, part: PublicPart) -> Structure:
+        """What the network reads of the edges."""
         raise NotImplementedError
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         return []
 
-    def _build(self) -> Convolutions:
+    def _build(self, *, norms: bool = True) -> nn.Module:
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
-        return Convolutions(widths, self.activation, self.dropout, self.keeps_own_row, self._generator)
+        return Convolutions(widths, self.activation, self.dropout, self.keeps_own_row, self._generator, norms=norms)
+
+    def _features(self, part: PublicPart) -> Tensor | SparseMatrix:
+        """Rows of unit norm, so that one learning rate does for counts, shares and measurements."""
+        return feature_tensor(rows_of_norm(part.features, 1.0) if self.scaled_ else part.features, self._device)
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
-        part = parts[0]
+        part, self.scaled_ = parts[0], True
         self.network_ = self._watched["network"] = self._build()
-        matrix, features = self._matrix(part), feature_tensor(part.features, self._device)
+        matrix, features = self._matrix(part), self._features(part)
         rows = torch.tensor(training_rows(part), device=self._device)
         labels = torch.tensor(part.labels, device=self._device)
 
@@ -60,18 +76,27 @@ class ConvolutionClassifier(TrainedClassifier):
             logits: Tensor = self.network_(features, matrix)
             return logits[batch]
 
-        train(self.network_, forward, labels, rows, self._options(), self._generator, progress=progress)
+        best = BestEpoch(self.network_, forward, labels, self._validation_rows(part), every=VALIDATED_EVERY)
+        options = self._options()
+        train(self.network_, forward, labels, rows, options, self._generator, progress=progress, on_epoch=best.look)
+        best.restore()
+
+    def _validation_rows(self, part: PublicPart) -> Tensor:
+        chosen = part.labelled(part.mask("val")) if part.val_mask is not None else np.empty(0, dtype=np.int64)
+        return torch.tensor(chosen, device=self._device)
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        logits: Tensor = self.network_(feature_tensor(part.features, self._device), self._matrix(part))
+        logits: Tensor = self.network_(self._features(part), self._matrix(part))
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     def _state(self) -> Arrays:
         return module_state("network", self.network_)
 
     def _restore(self, state: Mapping[str, Array]) -> None:
-        self.network_ = restore_module("network", self._build(), state)
+        # releases of version 0.1 have neither norms nor scaled features
+        self.scaled_ = any("norms" in name for name in state)
+        self.network_ = restore_module("network", self._build(norms=self.scaled_), state)
 
 
 @dataclass(eq=False, repr=False)
@@ -95,3 +120,22 @@ class SAGE(ConvolutionClassifier):
 
     def _matrix(self, part: PublicPart) -> SparseMatrix:
         return hop_matrix(part, "mean", device=str(self._device))
+
+
+@dataclass(eq=False, repr=False)
+class GAT(ConvolutionClassifier):
+    """Neighbours weighed by attention, several heads side by side in hidden layers."""
+
+    declaration = baselines.GAT
+    keeps_own_row: ClassVar[bool] = False
+
+    _: KW_ONLY
+    heads: Annotated[int, Field(ge=1, le=64)] = 8
+    hidden: Width = 64
+
+    def _build(self, *, norms: bool = True) -> nn.Module:
+        widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
+        return Attention(widths, self.activation, self.dropout, self.heads, self._generator, norms=norms)
+
+    def _matrix(self, part: PublicPart) -> Structure:
+        return Edges.of(part, self._device)
