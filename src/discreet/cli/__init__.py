@@ -19,11 +19,14 @@ from discreet.cli import (
     data,
     doctor,
     evaluate,
+    export,
     extend,
     ledger,
     methods,
     plan,
     predict,
+    report,
+    sign,
     train,
     tune,
     verify,
@@ -58,6 +61,9 @@ _COMMANDS = (
     bench.bench,
     tune.tune,
     ledger.ledger,
+    sign.sign,
+    report.report,
+    export.export,
 )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,26 +15,35 @@ if TYPE_CHECKING:
     from discreet.release.verify import Examined
 
 
-def verify(release: Release, as_json: Json = False) -> None:
+def verify(
+    release: Release,
+    key: Annotated[Path | None, typer.Option(help="The issuer's public key: check who signed it, too.")] = None,
+    as_json: Json = False,
+) -> None:
     """Check a release: its files, its stages against its configuration, and ε recomputed from its events."""
     from discreet.release.verify import examine
 
     if not release.is_dir():
         raise DataNotFoundError(f"there is no release at {release}")
     found = examine(release)
+    if key is not None:
+        from discreet.release.signature import check_signature
+
+        found.checks.append(check_signature(release, key))
     if as_json:
         rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in found.checks]
         print_json({"release": str(release), "verified": found.passed, "checks": rows, "warnings": found.warnings})
     else:
-        _print(found)
+        _print(found, signed=key is not None)
     if not found.passed:
         raise typer.Exit(1)
 
 
-def _print(found: Examined) -> None:
+def _print(found: Examined, signed: bool) -> None:
     for check in found.checks:
         print(f"{'ok  ' if check.passed else 'FAIL'}  {check.name:20} {check.detail}")
     for warning in found.warnings:
         print(f"WARNING  {warning}")
-    sound = "verified: the parts belong together (this shows integrity, not who made them)"
+    who = "and the owner of the key signed them" if signed else "(this shows integrity, not who made them)"
+    sound = f"verified: the parts belong together {who}"
     print(sound if found.passed else "NOT VERIFIED")

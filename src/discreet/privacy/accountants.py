@@ -33,6 +33,8 @@ __all__ = [
     "RDP_ORDERS",
     "accountant_versions",
     "basic_epsilon",
+    "composed_losses",
+    "composed_mu",
     "epsilon_of",
     "epsilon_of_two",
     "everything_lost",
@@ -101,7 +103,7 @@ def _after_sampling(account: Account) -> Account:
 @_after_sampling
 def exact_epsilon(event: DpEvent, delta: float) -> float | None:
     """Closed form where every leaf is a Gaussian: k of them compose to one with μ² = Σ 1/σ²."""
-    mu = _composed_mu(event)
+    mu = composed_mu(event)
     if mu is None or math.isinf(mu):
         return mu
     return gaussian_epsilon(mu, delta)
@@ -112,13 +114,13 @@ def exact_factor(event: DpEvent, epsilon: float, delta: float) -> float | None:
 
     The event must not start with a sample of the nodes.
     """
-    mu = _composed_mu(event)
+    mu = composed_mu(event)
     if mu is None or math.isinf(mu) or delta <= 0:
         return None
     return mu / gaussian_mu(epsilon, delta)
 
 
-def _composed_mu(event: DpEvent) -> float | None:
+def composed_mu(event: DpEvent) -> float | None:
     """μ of the one Gaussian that a composition equals; infinite without noise, None where a leaf is no Gaussian."""
     mu_squared = 0.0
     for leaf, count in events.leaves(event):
@@ -171,16 +173,22 @@ def pld_epsilon(event: DpEvent, delta: float) -> float | None:
 
 def pld_without_allowance(event: DpEvent, delta: float) -> float | None:
     """The same without regard to rounding: what version 0.1 certified."""
+    if any(events.is_free_of_noise(leaf) for leaf, _ in events.leaves(event)):
+        return math.inf
+    total = composed_losses(event)
+    return None if total is None else float(total.get_epsilon_for_delta(delta))
+
+
+def composed_losses(event: DpEvent) -> pld.PrivacyLossDistribution | None:
+    """The distribution of a whole composition, pessimistic but for rounding; None where a part has none."""
     total = pld.identity(value_discretization_interval=PLD_INTERVAL)
     for leaf, count in events.leaves(event):
-        if events.is_free_of_noise(leaf):
-            return math.inf
         build = events.kind_of(leaf).pld
         losses = None if build is None else build(leaf, count)
         if losses is None:
             return None
         total = total.compose(losses)
-    return float(total.get_epsilon_for_delta(delta))
+    return total
 
 
 def epsilon_of_version_0_1(event: DpEvent, delta: float) -> float | None:

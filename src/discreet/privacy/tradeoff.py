@@ -9,10 +9,10 @@ import numpy as np
 from dp_accounting.dp_event import DpEvent
 
 from discreet.arrays import FloatArray
-from discreet.privacy.accountants import epsilon_of
+from discreet.privacy.loss_curve import LossCurve
 
-DELTAS = tuple(float(delta) for delta in [*np.geomspace(1e-9, 0.05, 14), *np.linspace(0.1, 0.95, 18)])
-"""Where the curve is computed: each δ gives one valid bound, and the least of them is used."""
+EPSILONS = (0.0, *(float(epsilon) for epsilon in np.geomspace(1e-3, 60.0, 150)))
+"""Where the curve is computed: each ε gives one valid bound, and the least of them is used."""
 _STEPS = 10_000
 
 
@@ -30,8 +30,9 @@ class TradeOff:
 
     @classmethod
     def of(cls, event: DpEvent) -> TradeOff:
-        """The curve of an event, from the accountants' ε at :data:`DELTAS`."""
-        return cls(tuple((epsilon_of(event, delta), delta) for delta in DELTAS))
+        """The curve of an event, from the least δ that is proved at each of :data:`EPSILONS`."""
+        curve = LossCurve(event)
+        return cls(tuple((epsilon, curve.delta(epsilon)) for epsilon in EPSILONS))
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """The most that the true-positive rate of any attack can be at this false-positive rate."""

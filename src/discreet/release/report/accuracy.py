@@ -1,0 +1,60 @@
+"""What privacy cost in accuracy: the release beside a model without the graph and one without privacy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from discreet.graph.graph import Graph
+from discreet.graph.parts import LABELS
+from discreet.methods.registry import find_method, load_method
+from discreet.privacy.budget import Privacy
+from discreet.release.evaluate import are_covered, evaluate
+from discreet.release.load import load_release
+
+FIGURES = {"accuracy": "accuracy", "balanced-accuracy": "balanced accuracy", "macro-f1": "macro-F1"}
+
+
+class Row(NamedTuple):
+    """One model, its figures on the test nodes, and whether the guarantee covers them."""
+
+    name: str
+    figures: dict[str, float | None]
+    covered: bool
+
+
+class Paid(NamedTuple):
+    """The models side by side; ``withheld`` says why some are not there."""
+
+    rows: list[Row]
+    withheld: str | None
+
+
+def accuracy_paid(folder: Path, graph: Graph, private_figures: bool) -> Paid:
+    """Figures of the release on the test nodes, of ``mlp``, and where private figures are asked for of ``gcn``.
+
+    Guarantee: without ``private_figures`` every figure is a function of the release and of what the level takes as
+    public. ``mlp`` reads no edge; ``gcn`` without privacy reads all of them, and even its accuracy tells of them.
+    """
+    estimator = load_release(folder)
+    privacy = estimator._checked_privacy()
+    if LABELS in privacy.level.private and not private_figures:
+        return Paid([], "labels are private at this level: figures of them are for the holder's eyes")
+    covered = are_covered(estimator, graph)
+    rows, withheld = [], None
+    if covered or private_figures:
+        rows.append(Row("this release", _figures(evaluate(estimator, graph)), covered))
+    else:
+        withheld = "predictions are not covered for everybody: figures of them are for the holder's eyes"
+    mlp = load_method(find_method("mlp"))(Privacy.none()).fit(graph)
+    found = evaluate(mlp, graph)
+    rows.append(Row("no graph (mlp)", _figures(found), LABELS not in privacy.level.private))
+    if private_figures:
+        gcn = load_method(find_method("gcn"))(Privacy.none()).fit(graph)
+        rows.append(Row("no privacy (gcn)", _figures(evaluate(gcn, graph)), False))
+    rows.append(Row("the commonest class", {"accuracy": found["majority"].get("test")}, rows[0].covered))
+    return Paid(rows, withheld)
+
+
+def _figures(found: dict[str, dict[str, float | None]]) -> dict[str, float | None]:
+    return {key: found[key].get("test") for key in FIGURES if key in found}

@@ -1,0 +1,146 @@
+"""``discreet report``: the verdict, what is and is not protected, hostile texts, and the page in a real browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from discreet.cli import main
+from discreet.release.report.page import Beside, chance, percent, render_report
+from discreet.release.report.policy import CONDITIONS, PUBLISH, STOP, Evidence, Policy, judge, read_policy, verdict
+from tests.browser import CHROMIUM, browser
+
+STORED = Path(__file__).parents[1] / "stored"
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+GOOD = Evidence([], "node", "node", 0.5, 1e-6, 1000, "weights+predictions", True, True, True, False, 0.9)
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, PUBLISH),
+        ({"epsilon": 2.0}, CONDITIONS),
+        ({"total": 2.0}, CONDITIONS),
+        ({"epsilon": 9.0}, STOP),
+        ({"total": float("inf")}, STOP),
+        ({"delta": 0.01}, STOP),
+        ({"level_kind": "edge"}, CONDITIONS),
+        ({"level_kind": "none"}, STOP),
+        ({"level_kind": "local", "level": "local:features"}, CONDITIONS),
+        ({"covers": "weights"}, CONDITIONS),
+        ({"audited": None}, CONDITIONS),
+        ({"audited": False}, STOP),
+        ({"refuted": True}, STOP),
+        ({"refuted": None}, CONDITIONS),
+        ({"broken": ["digest: changed"]}, STOP),
+        ({"exact": False}, CONDITIONS),
+        ({"stated": False}, CONDITIONS),
+        ({"nodes": None}, CONDITIONS),
+    ],
+)
+def test_the_rule(changed: dict, expected: str) -> None:
+    assert verdict(judge(GOOD._replace(**changed), Policy())) == expected
+
+
+def test_the_rule_is_the_organisations(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text('fine_epsilon = 3\nno_audit = "stop"\n')
+    policy = read_policy(path)
+    assert verdict(judge(GOOD._replace(epsilon=2.0), policy)) == PUBLISH
+    assert verdict(judge(GOOD._replace(audited=None), policy)) == STOP
+    for bad in ("wrong = 1", "fine_epsilon = true", 'no_audit = "perhaps"', "fine_epsilon = -1"):
+        path.write_text(bad)
+        assert main(["report", str(STORED / "mlp"), "--policy", str(path), "--out", "page.html"]) == 2
+
+
+def test_numbers_are_never_rounded_to_comfort() -> None:
+    assert percent(0.99999) == "more than 99.9 %"
+    assert percent(1e-9) == "less than 0.1 %"
+    assert percent(1.0) == "100 %"
+    assert (chance(0.0), chance(1 / 1234), chance(0.5)) == ("never", "once in 1,200", "with probability 50 %")
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ("gap-edge", "The features of every person"),
+        ("lpgnn", "every link is taken as public"),
+        ("sage-none", "Nothing is promised"),
+        ("mlp", "read nothing that the guarantee protects"),
+    ],
+)
+def test_it_says_what_is_not_protected(release: str, said: str) -> None:
+    page = render_report(STORED / release, Beside())
+    assert said in page
+    assert "NOT protected" in page
+    assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+
+
+def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
+    folder = shutil.copytree(STORED / "gap-edge", tmp_path / "release")
+    certificate = json.loads((folder / "certificate.json").read_text())
+    certificate["notes"] = [EVIL]
+    certificate["method"] = EVIL
+    certificate["stages"][0]["why"] = EVIL
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    attack = {"kind": EVIL, "against": EVIL, "auc": 0.5, "auc_interval": [0.4, 0.6], "pairs": 3}
+    Path("attacks.json").write_text(json.dumps({"attacks": [attack], "refuted": False}))
+    given = ["--attacks", "attacks.json", "--node-name", "<b>", "--out", "page.html"]
+    assert main(["report", str(folder), *given]) == 0
+    page = Path("page.html").read_text()
+    assert EVIL not in page
+    assert "<b>" not in page
+    assert STOP in page  # the certificate was changed
+
+
+def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("deep.json").write_text("[" * 100_000)
+    Path("list.json").write_text("[]")
+    Path("odd.json").write_text('{"attacks": [{"kind": 1, "auc": 7, "against": "x"}], "refuted": false}')
+    Path("table.csv").write_text("a,b\n1,2\n")
+    release = str(STORED / "mlp")
+    for arguments in (
+        *([release, "--attacks", name] for name in ("deep.json", "list.json", "odd.json", "nowhere.json")),
+        [release, "--audit", "list.json"],
+        [release, "--sweep", "table.csv"],
+        [release, "--ledger", "nowhere.db"],
+        [release, "--edge-name", ""],
+        [release, release],
+        ["table.csv"],
+        ["nowhere"],
+    ):
+        assert main(["report", *arguments, "--out", "page.html"]) == 2, arguments
+        assert capsys.readouterr().err.count("\n") == 1
+        assert not Path("page.html").exists()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: pages are not looked at in a browser")
+@pytest.mark.slow
+def test_pages_in_a_browser() -> None:
+    assert main(["report", str(STORED / "gap-edge"), "--sweep", str(RESULTS / "gcon-fig1.csv"), "--out", "r.html"]) == 0
+    assert main(["report", str(RESULTS / "gcon-fig1.csv"), str(RESULTS / "node.csv"), "--out", "b.html"]) == 0
+    with browser() as page:
+        for name in ("r.html", "b.html"):
+            for width in (390, 1280):
+                page.open(Path(name), width, dark=width == 390)
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+        page.open(Path("r.html"), 390)
+        assert page.evaluate("document.querySelector('.verdict .word').textContent") in (CONDITIONS, STOP, PUBLISH)
+        page.open(Path("b.html"), 1280)
+        head = "document.querySelectorAll('th button')[6].click()"  # the mean
+        page.evaluate(head)
+        column = "[...document.querySelectorAll('tbody')[0].rows].map(r => Number(r.cells[6].textContent))"
+        found = page.evaluate(column)
+        assert found == sorted(found)
+        page.evaluate("s = document.querySelector('input'); s.value = 'no such'; s.dispatchEvent(new Event('input'))")
+        assert page.evaluate("document.querySelector('.shown').textContent").startswith("0 of")
+        assert page.complaints == []
