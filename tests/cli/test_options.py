@@ -23,6 +23,8 @@ SHARED = {
     "plan": GRAPH | SPLIT | METHOD | COMPUTE,
     "tune": GRAPH | SPLIT | METHOD | COMPUTE,
     "predict": GRAPH | COMPUTE,  # a release brings its method and its guarantee
+    "evaluate": GRAPH | SPLIT | COMPUTE,
+    "extend": GRAPH | COMPUTE,
     "audit": METHOD | COMPUTE,  # on graphs of its own
     "bench": {"--data-root"},  # a suite brings the rest
     "data": {"--data-root"},
