@@ -16,6 +16,7 @@ from discreet.mechanisms import gaussian
 from discreet.mechanisms.local.encoders import feature_encoder
 from discreet.mechanisms.noise import NoiseSource
 from tests.mechanisms.draws import given_stage
+from tests.mechanisms.float_attack import can_be_drawn, ruled_out, verdict
 
 ENTRIES, RELEASES = 100, 50
 
@@ -59,6 +60,49 @@ def test_the_attack_is_certain_of_floating_point_noise() -> None:
 def test_the_attack_learns_nothing_from_a_release(release: Callable[[np.ndarray], np.ndarray]) -> None:
     for value in (np.zeros(ENTRIES), np.ones(ENTRIES), np.full(ENTRIES, 1 / 3), np.full(ENTRIES, math.pi / 4)):
         assert not any(certainly_zero(release(value)) for _ in range(RELEASES))
+
+
+# -------------------------------------------------------------------- the strong form: certain in both directions
+
+HALVES = (-0.5, 0.5)
+MANY, FEW_RELEASES = 3000, 15
+
+
+def test_numbers_that_numpy_draws_are_known_and_few() -> None:
+    drawn = np.random.default_rng().standard_normal(20_000)
+    assert can_be_drawn(drawn).all()
+    assert can_be_drawn(np.random.default_rng().uniform(0, 1e-3, 2000)).mean() < 0.3
+
+
+def test_the_strong_attack_is_certain_of_floating_point_noise_whatever_the_value() -> None:
+    for value in HALVES:
+        assert all(verdict(in_floating_point(np.full(ENTRIES, value)), HALVES) == value for _ in range(RELEASES))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [by_the_mechanism, by_a_report("laplace"), by_a_report("gaussian")],
+    ids=["gaussian", "laplace", "report"],
+)
+def test_the_strong_attack_knows_nothing_of_a_release(release: Callable[[np.ndarray], np.ndarray]) -> None:
+    for value in (0.5, 1.0):  # reports have a range from 0 to 1
+        assert all(verdict(release(np.full(ENTRIES, value)), HALVES) is None for _ in range(RELEASES))
+
+
+def test_inverting_the_ziggurat_alone_tells_floating_point_noise_and_no_release() -> None:
+    """That no number of NumPy's gives an answer rules 0 out where the noise is NumPy's. A release lies on its grid, so
+    that 0 is "ruled out" whether it is true or not.
+    """
+    zeros, ones = np.zeros(MANY), np.ones(MANY)
+
+    def says_no(release: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> int:
+        answers = [release(values) for _ in range(FEW_RELEASES)]
+        return sum(bool(ruled_out(found[np.abs(found) < 0.01], 0.0).any()) for found in answers)
+
+    assert says_no(in_floating_point, zeros) == 0
+    assert says_no(in_floating_point, ones) >= FEW_RELEASES - 3
+    assert says_no(by_the_mechanism, zeros) >= FEW_RELEASES - 3
+    assert says_no(by_the_mechanism, ones) >= FEW_RELEASES - 3
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1 / 3, 1e-17, 0.9999999999999999])

@@ -54,6 +54,8 @@ class Attack:
         ``law(stage, noise)`` is the distribution function that each entry of the noise should follow, at its entries.
     continuous
         Whether two equal answers give away that noise was repeated.
+    far
+        ``far(stage)`` gives an input as far from zero as answers come: noise must follow the same law there.
     """
 
     worst: Callable[[Stage], tuple[Array, Array]]
@@ -61,6 +63,7 @@ class Attack:
     noise: Callable[[Stage, Seen, Array], FloatArray] | None = None
     law: Callable[[Stage, FloatArray], FloatArray] | None = None
     continuous: bool = True
+    far: Callable[[Stage], Array] | None = None
 
 
 _ATTACKS: dict[str, Attack] = {}
@@ -113,7 +116,15 @@ def _standard_normal(stage: Stage, noise: FloatArray) -> FloatArray:
     return np.asarray(norm.cdf(noise))
 
 
-register_attack("gaussian", Attack(_spread_apart, _gaussian_log_ratio, _gaussian_noise, _standard_normal))
+def _far_both_ways(stage: Stage) -> Array:
+    """Every other entry a thousand σ above zero, the rest as far below."""
+    signs = np.where(np.arange(math.prod(stage.shape)) % 2, -1.0, 1.0)
+    return 1e3 * stage.noise_std * signs.reshape(stage.shape)
+
+
+register_attack(
+    "gaussian", Attack(_spread_apart, _gaussian_log_ratio, _gaussian_noise, _standard_normal, far=_far_both_ways)
+)
 
 
 # -------------------------------------------------------------------- noisy steps
@@ -179,7 +190,15 @@ def _steps_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:
     return np.asarray((seen.answers - seen.batches.astype(np.float64) @ value) / stage.noise_std)
 
 
-register_attack(dpsgd.MECHANISM, Attack(_opposite_terms, _steps_log_ratio, _steps_noise, _standard_normal))
+def _all_one_way(stage: Stage) -> Array:
+    """The terms of all examples at one end of the clip ball: no sum is longer."""
+    query = dpsgd.steps_of(stage)
+    return np.tile(query.clip_norm * _direction(stage), (query.num_examples, 1))
+
+
+register_attack(
+    dpsgd.MECHANISM, Attack(_opposite_terms, _steps_log_ratio, _steps_noise, _standard_normal, far=_all_one_way)
+)
 
 
 # -------------------------------------------------------------------- objective perturbation

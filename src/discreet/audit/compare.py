@@ -3,27 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, BoolArray
+from discreet.arrays import BoolArray, SingleArray
+from discreet.audit.fingerprints import fingerprint, form
+from discreet.audit.words import listening
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.release_folder import WEIGHTS, release_files
 
+TIMES = ("fit_seconds_",)
+"""What a fitted estimator holds and no two fits share: how long they took (see the page on sharp edges)."""
 
-def differences(one: Mapping[str, Array], two: Mapping[str, Array]) -> list[str]:
-    """The names under which two sets of arrays differ, or which only one has."""
+
+def differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """The names under which two sets of values differ, in bytes, type or shape, or which only one has."""
     names = sorted({*one, *two})
-    return [name for name in names if name not in one or name not in two or not np.array_equal(one[name], two[name])]
+    return [name for name in names if name not in one or name not in two or _differ(one[name], two[name])]
+
+
+def _differ(one: Any, two: Any) -> bool:
+    if type(one) is type(two) is np.ndarray and one.dtype != object:  # the common case, at every step of a fit
+        return one.dtype != two.dtype or one.shape != two.shape or one.tobytes() != two.tobytes()
+    return fingerprint(one) != fingerprint(two)
+
+
+def held(estimator: NodeClassifier) -> dict[str, Any]:
+    """What a fitted estimator holds, times apart."""
+    return {name: value for name, value in vars(estimator).items() if name not in TIMES}
+
+
+def words_faults(one: Sequence[str], two: Sequence[str]) -> list[str]:
+    """What was said on one side and not on the other."""
+    if list(one) == list(two):
+        return []
+    apart = [sentence for sentence in (*one, *two) if (sentence in one) != (sentence in two)] or ["how often"]
+    return [f"what is said depends on private data: {apart[0].strip()}"]
 
 
 def release_faults(
     first: NodeClassifier, second: NodeClassifier, graphs: Sequence[Graph], neighbors: Sequence[Graph]
 ) -> Iterator[str]:
-    """Everything that leaves and differs: weights, caches, certificate, configuration, card, covered predictions."""
+    """Everything that leaves and differs: weights, caches, certificate, configuration, card, covered predictions, and
+    whatever else the fitted estimators hold or say.
+    """
     for name in differences(first._state(), second._state()):
         yield f"{name} of the release differs although every stage answered the same"
+    for name in differences(held(first), held(second)):
+        yield f"attribute {name} of the estimator differs although every stage answered the same"
     if first.certificate_ != second.certificate_:
         yield "the certificates differ"
     files = [release_files(fitted.certificate_, fitted._state(), fitted._config()) for fitted in (first, second)]
@@ -31,19 +60,29 @@ def release_faults(
         if name != WEIGHTS and files[0][name] != files[1][name]:
             yield f"{name} of the release differs although every stage answered the same"
     for graph, neighbor in zip(graphs, neighbors, strict=True):
-        fault = _prediction_fault(first, second, graph, neighbor)
-        if fault is not None:
-            yield fault
+        yield from _prediction_faults(first, second, graph, neighbor)
 
 
-def _prediction_fault(first: NodeClassifier, second: NodeClassifier, graph: Graph, neighbor: Graph) -> str | None:
+def _prediction_faults(first: NodeClassifier, second: NodeClassifier, graph: Graph, neighbor: Graph) -> Iterator[str]:
     if first.covers == "weights":
-        return None
+        return
     audience = "anyone" if first.covers == "weights+predictions" else "owner"
-    one, two = first.predict_proba(graph, audience=audience), second.predict_proba(neighbor, audience=audience)
-    if not np.array_equal(first.predict_proba(graph, audience=audience), one):
-        return "predicting twice gives two answers, so something is drawn that no stage paid for"
-    apart = (one != two).any(axis=1)
+    with listening() as said:
+        one = first.predict_proba(graph, audience=audience)
+    with listening() as said_of_neighbor:
+        two = second.predict_proba(neighbor, audience=audience)
+    if _differ(first.predict_proba(graph, audience=audience), one):
+        yield "predicting twice gives two answers, so something is drawn that no stage paid for"
+    fault = _rows_fault(first, one, two, graph, neighbor)
+    if fault is not None:
+        yield fault
+    yield from words_faults(said, said_of_neighbor)
+
+
+def _rows_fault(first: NodeClassifier, one: SingleArray, two: SingleArray, graph: Graph, neighbor: Graph) -> str | None:
+    if form(one) != form(two):
+        return f"predictions are {form(one)} on one side and {form(two)} on the other"
+    apart = np.array([a.tobytes() != b.tobytes() for a, b in zip(one, two, strict=True)])
     if first.covers == "weights+predictions" and apart.any():
         return "covered predictions differ although every stage answered the same"
     if first.covers == "weights+others-predictions" and (apart & ~_changed_records(graph, neighbor)).any():

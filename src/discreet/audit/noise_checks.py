@@ -7,7 +7,7 @@ honest library would look at least this odd.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -44,10 +44,15 @@ def noise_checks(plan: Plan, trials: Trials) -> list[NoiseCheck]:
     """Every test of these trials' noise. Reject where a p-value is below alpha over their number (Bonferroni)."""
     return [
         repeats(trials.prints),
-        *(check for index, noise in trials.noise.items() for check in _law(plan.stage(index[0]), index, noise)),
+        *law_checks(plan, trials.noise),
         *_dependence(plan, trials.noise),
         *_batches(plan, trials.batches),
     ]
+
+
+def law_checks(plan: Plan, noise: Mapping[Index, FloatArray]) -> list[NoiseCheck]:
+    """The law and the scale of the noise of each stage by itself."""
+    return [check for index, drawn in noise.items() for check in _law(plan.stage(index[0]), index, drawn)]
 
 
 def repeats(prints: npt.NDArray[np.uint64]) -> NoiseCheck:

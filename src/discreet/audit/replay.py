@@ -11,37 +11,48 @@ noise source and the statistical audit do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from discreet.arrays import Array, IntArray
-from discreet.audit.compare import differences, release_faults
-from discreet.audit.refusals import OneSidedRefusalError, PastTheRefusalError, check_refusals, refusal
+from discreet.arrays import Array
+from discreet.audit.compare import differences, held, release_faults, words_faults
+from discreet.audit.left_behind import changes_since, process_state
+from discreet.audit.recording import (
+    ADVERSARIES,
+    TOLERANCE,
+    OtherSecretsCurator,
+    Record,
+    RecordingCurator,
+    ReplayingCurator,
+    dense,
+)
+from discreet.audit.refusals import OneSidedRefusalError, check_refusals, refusal
+from discreet.audit.small_graphs import graph_at, star
+from discreet.audit.words import listening
 from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart, PublicPart
 from discreet.mechanisms import dpsgd
-from discreet.mechanisms.curator import MECHANISMS, Curator, Terms
+from discreet.mechanisms.curator import MECHANISMS
 from discreet.mechanisms.local import stages as local_stages
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage
-from discreet.queries.gradients import METRIC
+from discreet.queries.gradients import LEAST_AT_ONCE, METRIC, MOST_AT_ONCE
 
-_T = TypeVar("_T")
-Adversary = Callable[[Array, np.random.Generator], Array]
-
-# Float32 sums of a few hundred unit rows carry rounding of this relative size.
-TOLERANCE = 1e-5
 _PATIENCE = 50
 _EXTRA_EVERY = 4
 """Every so many pairs a further graph is fitted beside the first."""
+CROWD = 100
+"""Nodes of a pair with more training nodes than one portion holds."""
+_SECRETS_EVERY = 5
+"""Every so many pairs the first graph is fitted again with other batches and keys."""
 
 METRICS: dict[str, Callable[[Array, Array], float]] = {
     "l2": lambda a, b: float(np.linalg.norm((a - b).astype(np.float64).ravel())),
@@ -50,120 +61,6 @@ METRICS: dict[str, Callable[[Array, Array], float]] = {
     "rows-l2-sum": lambda a, b: float(np.linalg.norm((a - b).astype(np.float64), axis=1).sum()),
     "rows": lambda a, b: float((a != b).reshape(len(a), -1).any(axis=1).sum()),
 }
-
-# What an adversary might have made the noise come out as: the bound must hold after any of these.
-ADVERSARIES: dict[str, Adversary] = {
-    "own": lambda value, rng: value,
-    "zeros": lambda value, rng: np.zeros_like(value),
-    "huge": lambda value, rng: value * np.float32(1e6),
-    "sign-flipped": lambda value, rng: -value,
-    "random": lambda value, rng: rng.standard_normal(value.shape).astype(value.dtype),
-}
-
-
-@dataclass
-class Record:
-    """What was seen at one run of one stage."""
-
-    stage: str
-    run: int
-    value: Array
-    answer: Array
-    public_state: Mapping[str, Array]
-
-
-class RecordingCurator(Curator):
-    """Runs the plan as usual, through an adversary, and keeps what it saw."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        noise: NoiseSource,
-        private: Sequence[PrivatePart],
-        adversary: Adversary,
-        rng: np.random.Generator,
-    ) -> None:
-        super().__init__(plan, noise, private)
-        self.records: list[Record] = []
-        self.batches: list[IntArray] = []
-        self.keys: list[bytes] = []
-        self.faults: list[str] = []
-        self._adversary = adversary
-        self._rng = rng
-
-    def _answer(self, stage: Stage, run: int, value: Any) -> Array:
-        state, value = self._watched_state(), dense(value)
-        honest = dense(super()._answer(stage, run, value))
-        answer = local_stages.in_alphabet(self._adversary(honest, self._rng), stage)
-        self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(state)))
-        return answer
-
-    def _batch(self, stage: Stage, run: int) -> IntArray:
-        self.batches.append(super()._batch(stage, run))
-        self.faults.extend(batch_faults(stage, self.batches[-1]))
-        return self.batches[-1]
-
-    def _draw_key(self, name: str, run: int) -> bytes:
-        self.keys.append(super()._draw_key(name, run))
-        return self.keys[-1]
-
-    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
-        """Record the clipped terms of *all* examples, whichever the batch holds, and check that they are its sum."""
-        state, every_term = self._watched_state(), self._every_term(stage, batch, value, terms)
-        answer = self._adversary(super()._answer_step(stage, run, batch, value, terms), self._rng)
-        self.records.append(Record(stage.name, run, every_term, answer.copy(), dict(state)))
-        return answer
-
-    def _every_term(self, stage: Stage, batch: IntArray, value: Array, terms: Terms) -> Array:
-        found = terms().astype(np.float64)
-        allowed = TOLERANCE * (1 + len(batch)) * dpsgd.steps_of(stage).clip_norm
-        if np.linalg.norm(found[batch].sum(axis=0) - value) > allowed:
-            self.faults.append(f"what stage {stage.name!r} adds is not the sum of the terms of its batch")
-        return found
-
-
-class ReplayingCurator(RecordingCurator):
-    """Hands out recorded answers, batches and keys instead of fresh ones."""
-
-    def __init__(
-        self, plan: Plan, noise: NoiseSource, private: Sequence[PrivatePart], recorded: RecordingCurator
-    ) -> None:
-        super().__init__(plan, noise, private, ADVERSARIES["own"], np.random.default_rng(0))
-        self._recorded = recorded
-
-    def _answer(self, stage: Stage, run: int, value: Any) -> Array:
-        return self._replay(stage, run, dense(value))
-
-    def _answer_step(self, stage: Stage, run: int, batch: IntArray, value: Array, terms: Terms) -> Array:
-        return self._replay(stage, run, self._every_term(stage, batch, value, terms))
-
-    def _replay(self, stage: Stage, run: int, value: Array) -> Array:
-        answer = _next(self._recorded.records, self.records).answer.copy()
-        self.records.append(Record(stage.name, run, value.copy(), answer.copy(), dict(self._watched_state())))
-        return answer
-
-    def _batch(self, stage: Stage, run: int) -> IntArray:
-        self.batches.append(_next(self._recorded.batches, self.batches))
-        return self.batches[-1]
-
-    def _draw_key(self, name: str, run: int) -> bytes:
-        self.keys.append(_next(self._recorded.keys, self.keys))
-        return self.keys[-1]
-
-
-def _next(recorded: list[_T], replayed: list[_T]) -> _T:
-    if len(replayed) == len(recorded):
-        raise PastTheRefusalError
-    return recorded[len(replayed)]
-
-
-def batch_faults(stage: Stage, batch: IntArray) -> list[str]:
-    """What no batch may be, however it was drawn: an example twice, or one that does not exist."""
-    if len(np.unique(batch)) < len(batch):
-        return [f"a batch of stage {stage.name!r} holds an example twice"]
-    if len(batch) and not 0 <= batch.min() <= batch.max() < dpsgd.steps_of(stage).num_examples:
-        return [f"a batch of stage {stage.name!r} holds an example that does not exist"]
-    return []
 
 
 @dataclass
@@ -193,16 +90,21 @@ def replay_pair(
     extra: tuple[Graph, Graph] | None = None,
     adversary: str = "own",
     seed: int = 0,
+    micro_batch: int | None = None,
+    other_secrets: bool = False,
     report: ReplayReport | None = None,
 ) -> ReplayReport:
     """Audit one pair of neighbouring graphs and add what is found to the report.
 
-    ``extra`` is a further pair of neighbours, fitted beside them as one of ``extra_graphs``. That the method refuses
-    one side is a violation; where it refuses both, its error is raised and the pair does not count.
+    ``extra`` is a further pair of neighbours, fitted beside them as one of ``extra_graphs``. ``micro_batch`` forces the
+    portions in which steps are computed; ``other_secrets`` fits the graph once more, with the same answers and other
+    batches and keys. That the method refuses one side is a violation, and so are two refusals in different words;
+    where it refuses both alike, its error is raised and the pair does not count.
     """
     report = ReplayReport() if report is None else report
+    options = {"adversary": adversary, "seed": seed, "micro_batch": micro_batch}
     try:
-        _replay_pair(estimator, graph, neighbor, extra, adversary, seed, report)
+        _replay_pair(estimator, graph, neighbor, extra, options, other_secrets, report)
     except OneSidedRefusalError as error:
         report.violations.append(str(error))
     report.pairs += 1
@@ -214,8 +116,8 @@ def _replay_pair(
     graph: Graph,
     neighbor: Graph,
     extra: tuple[Graph, Graph] | None,
-    adversary: str,
-    seed: int,
+    options: dict[str, Any],
+    other_secrets: bool,
     report: ReplayReport,
 ) -> None:
     level = _level_of(estimator)
@@ -227,13 +129,34 @@ def _replay_pair(
         report.violations.append("the two plans differ, so the plan depends on private data")
         return
     try:
-        recorder, player = replayed(first, second, graphs, neighbors, plan, adversary=adversary, seed=seed)
+        recorder, player = replayed(first, second, graphs, neighbors, plan, **options)
+        if other_secrets and (recorder.batches or recorder.keys):
+            report.violations.extend(_secret_faults(first, graphs, recorder, options["seed"]))
     except (PlanViolationError, CertificateError) as error:
         report.violations.append(f"the fit left its plan: {error}")
         return
-    report.violations.extend([*recorder.faults, *player.faults])
+    report.violations.extend([*recorder.faults, *player.faults, *words_faults(recorder.words, player.words)])
     _compare_stages(plan, recorder.records, player.records, report)
     report.violations.extend(release_faults(first, second, graphs, neighbors))
+
+
+def _secret_faults(first: NodeClassifier, graphs: Sequence[Graph], recorder: RecordingCurator, seed: int) -> list[str]:
+    """What follows a secret batch or key though the answers were the same."""
+    again = clone(first)
+    parts, private = split_all(again, graphs)
+    player = OtherSecretsCurator(recorder.plan, NoiseSource(insecure_seed=seed + 2), private, recorder)
+    refused = refusal(lambda: _fit(again, parts, player))
+    if refused is not None:
+        return [f"whether a graph is refused depends on a secret batch or key: {refused}"]
+    found = [
+        f"{name} at the entry of stage {one.stage!r}"
+        for one, two in zip(recorder.records, player.records, strict=True)
+        for name in differences(one.public_state, two.public_state)
+    ]
+    found += [f"{name} of the release" for name in differences(first._state(), again._state())]
+    found += [f"attribute {name} of the estimator" for name in differences(held(first), held(again))]
+    found += ["what is said"] if words_faults(recorder.words, player.words) else []
+    return [f"{what} follows a secret batch or key" for what in found]
 
 
 def common_plan(estimator: NodeClassifier, graphs: Sequence[Graph], neighbors: Sequence[Graph]) -> Plan | None:
@@ -256,6 +179,7 @@ def replayed(
     *,
     adversary: str = "own",
     seed: int = 0,
+    micro_batch: int | None = None,
 ) -> tuple[RecordingCurator, ReplayingCurator]:
     """Fit the first on the graphs and the second on their neighbours with the same answers; what both curators saw.
 
@@ -264,10 +188,20 @@ def replayed(
     rng = np.random.default_rng(seed)
     (parts, private), (other_parts, other_private) = (split_all(first, side) for side in (graphs, neighbors))
     recorder = RecordingCurator(plan, NoiseSource(insecure_seed=seed), private, ADVERSARIES[adversary], rng)
-    refused = refusal(lambda: first._fit_with(parts, recorder))
+    recorder.micro_batch = micro_batch
+    refused = refusal(lambda: _fit(first, parts, recorder))
     player = ReplayingCurator(plan, NoiseSource(insecure_seed=seed + 1), other_private, recorder)
-    check_refusals(refused, refusal(lambda: second._fit_with(other_parts, player)))
+    player.micro_batch = micro_batch
+    check_refusals(refused, refusal(lambda: _fit(second, other_parts, player)))
     return recorder, player
+
+
+def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: RecordingCurator) -> None:
+    """Fit, and note what was said and what was left behind."""
+    before = process_state()
+    with listening() as curator.words:
+        estimator._fit_with(parts, curator)
+    curator.faults.extend(f"a fit changed {name}, which the whole process shares" for name in changes_since(before))
 
 
 def split_all(estimator: NodeClassifier, graphs: Sequence[Graph]) -> tuple[list[PublicPart], list[PrivatePart]]:
@@ -298,11 +232,43 @@ def replay_audit(
         extra = _draw_extra(estimator, pair, graphs, rng) if number % _EXTRA_EVERY == _EXTRA_EVERY - 1 else None
         name = names[number % len(names)]
         with suppress(GraphError):
-            replay_pair(estimator, *pair, extra=extra, adversary=name, seed=number, report=report)
+            secrets = number % _SECRETS_EVERY == 0
+            replay_pair(
+                estimator, *pair, extra=extra, adversary=name, seed=number, other_secrets=secrets, report=report
+            )
         if progress is not None:
             progress("replay", number + 1, pairs)
     if pairs and not report.pairs:
         raise UnsupportedError(f"{estimator.method} refuses every small graph that the audit drew")
+    return report
+
+
+def replay_crowd(estimator: NodeClassifier, report: ReplayReport, *, seed: int = 0) -> ReplayReport:
+    """A pair with more training nodes than one portion of a step holds, in small portions and in one.
+
+    For methods that take noisy steps: what a portion does with its terms shows only where there are several, or many.
+    """
+    level, rng = _level_of(estimator), np.random.default_rng(seed)
+    graph = level.view(graph_at(level, rng, CROWD))
+    pair = graph, level.neighbor(graph, rng)
+    if any(stage.metric == METRIC for stage in estimator.plan(graph.public).stages):
+        for micro_batch in (LEAST_AT_ONCE, MOST_AT_ONCE):
+            with suppress(GraphError):
+                replay_pair(estimator, *pair, micro_batch=micro_batch, seed=seed, report=report)
+    return report
+
+
+def replay_broken_promises(estimator: NodeClassifier, report: ReplayReport) -> ReplayReport:
+    """Two neighbours that both break the promise of their level: both are refused, and must be in the same words."""
+    level = _level_of(estimator)
+    bound = {"promised": "max_degree", "thinned": "d_max"}.get(getattr(level, "edges", ""))
+    most = getattr(level, bound) if bound else None
+    if most is None:
+        return report
+    for hub, leaves in ((0, most + 2), (1, most + 1)):
+        graph = star(most + 4, hub=0, leaves=most + 1)
+        with suppress(GraphError):
+            replay_pair(estimator, graph, star(most + 4, hub=hub, leaves=leaves), report=report)
     return report
 
 
@@ -352,6 +318,10 @@ def _compare_stages(plan: Plan, first: list[Record], second: list[Record], repor
         report.ratio[stage.name] = max(report.ratio.get(stage.name, 0.0), ratio)
         if fault is not None:
             report.violations.append(fault)
+        if one.form != two.form:
+            report.violations.append(
+                f"what stage {stage.name!r} is asked is {one.form} on one side and {two.form} on the other"
+            )
         for name in differences(one.public_state, two.public_state):
             report.violations.append(f"{name} differs at the entry of stage {stage.name!r}")
 
@@ -373,8 +343,3 @@ def _sees_one_record(stage: Stage, one: Array, two: Array) -> bool:
     first, second = (dense(MECHANISMS[stage.mechanism](value, stage, np.random.default_rng(0))) for value in (one, two))
     moved, changed = ((a != b).reshape(len(a), -1).any(axis=1) for a, b in ((first, second), (one, two)))
     return not (moved & ~changed).any()
-
-
-def dense(value: Any) -> Array:
-    """The graphs of an audit are small: sparse records and reports are compared as arrays."""
-    return np.asarray(value if isinstance(value, np.ndarray) else value.toarray())

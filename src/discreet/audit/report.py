@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from discreet.audit.fresh_process import fresh_process_faults
 from discreet.audit.one_run import audit_one_run
-from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
+from discreet.audit.replay import ReplayReport, replay_audit, replay_broken_promises, replay_crowd, replay_pair
 from discreet.audit.small_graphs import graph_at
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
@@ -143,6 +146,8 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
     _replay_shapes(estimator, replay)
+    replay_crowd(estimator, replay, seed=effort.seed)
+    replay_broken_promises(estimator, replay)
     try:
         pair = worst_pair(estimator, tries=effort.tries, seed=effort.seed, progress=progress, report=replay)
     except UnsupportedError:
@@ -152,6 +157,10 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
         return AuditReport(_subject(subject, delta), replay, StatisticalReport(privacy.epsilon, delta, effort.alpha))
     plan = subject.planned.plan(pair.graph.public)
     found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
+    try:
+        replay.violations.extend(fresh_process_faults(estimator, pair.graph, pair.neighbor))
+    except (PicklingError, AttributeError, ImportError, BrokenProcessPool):
+        found.notes.append("the method could not be sent to another process: what a fit leaves in caches was not seen")
     options: dict[str, Any] = {"alpha": effort.alpha, "workers": effort.workers, "progress": progress, "report": found}
     asked = max(1, sum(stage.runs for stage in plan.stages))
     if effort.samples:

@@ -71,6 +71,14 @@ def _within(graph: Graph, bound: int) -> Graph:
     return graph.with_edges(ends[:, 0], ends[:, 1])
 
 
+def star(num_nodes: int, *, hub: int, leaves: int) -> Graph:
+    """One node with so many neighbours, among others without any."""
+    others = np.delete(np.arange(num_nodes), hub)[:leaves]
+    features, labels = np.eye(num_nodes, 4), np.arange(num_nodes) % 3
+    graph = Graph.from_edges(np.full(leaves, hub), others, features, labels, directed=False, num_classes=3)
+    return graph.with_masks(np.arange(num_nodes), None, None)
+
+
 def reads_entries(level: Level, rng: np.random.Generator) -> bool:
     """Whether edges of the next small graph stand one way each: always where a level needs it, half the time where
     it allows it.

@@ -10,7 +10,7 @@ whatever of private data reaches a release past all stages. It has three parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from discreet.arrays import Array, FloatArray
 from discreet.audit.attacks import attack_on
 from discreet.audit.bounds import LowerBound, epsilon_lower_bound
 from discreet.audit.compare import differences
-from discreet.audit.noise_checks import NoiseCheck, noise_checks, repeats
+from discreet.audit.noise_checks import NoiseCheck, law_checks, noise_checks, repeats
 from discreet.audit.one_run import OneRun
 from discreet.audit.trials import CuratorTask, FitTask, Trials, run_trials
 from discreet.audit.worst_pairs import WorstPair
@@ -33,6 +33,8 @@ from discreet.privacy.plan import Plan, Stage
 Progress = Callable[[str, int, int], None]
 ALPHA = 1e-4
 """How often an honest method may be called a violation, all tests of an audit together."""
+_FAR_SHARE, _FEWEST_FAR = 10, 80
+"""Of the runs, how many are made once more on inputs far from zero."""
 SHARES = {"curator": 0.25, "pipeline": 0.25, "one run": 0.25, "noise": 0.25}
 
 
@@ -120,7 +122,20 @@ def audit_curator(
     report.faults.extend(sorted({*one.faults, *two.faults}))
     both = np.concatenate([one.prints, two.prints])
     report.checks.extend([repeats(both), *noise_checks(plan, two)[1:]])
+    far = far_inputs(plan, inputs)
+    if far:
+        trials = CuratorTask(plan, {**inputs, **far}, 1, max(_FEWEST_FAR, runs // _FAR_SHARE)).run()
+        report.checks.extend(
+            law_checks(plan, {index: trials.noise[index] for index in trials.noise if index[0] in far})
+        )
     return report
+
+
+def far_inputs(plan: Plan, inputs: Mapping[str, tuple[Array, Array]]) -> dict[str, tuple[Array, Array]]:
+    """Inputs far from zero, for stages whose mechanisms have some: noise must not shrink where answers are large."""
+    attacks = {stage.name: attack_on(stage) for stage in plan.stages if stage.name in inputs}
+    stages = {name: attack.far for name, attack in attacks.items() if attack is not None and attack.far is not None}
+    return {name: (value, value) for name, far in stages.items() for value in [far(plan.stage(name))]}
 
 
 def worst_inputs(plan: Plan) -> dict[str, tuple[Array, Array]] | None:

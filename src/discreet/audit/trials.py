@@ -19,8 +19,10 @@ from sklearn.base import clone
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.audit.attacks import Seen, attack_on
-from discreet.audit.replay import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense, split_all
+from discreet.audit.recording import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense
+from discreet.audit.replay import split_all
 from discreet.graph.graph import Graph
+from discreet.mechanisms import dpsgd, gaussian
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
@@ -96,6 +98,7 @@ class CuratorTask:
             found.log_ratio += attack.log_ratio(stage, answers, *pair)
             if run not in _kept_runs(stage):
                 continue
+            found.faults.extend(_off_the_grid(stage, answers.answers, seen[0].answers[position].dtype))
             columns.append(answers.answers[:, _spaced(answers.answers.shape[1], KEPT_ENTRIES)])
             if attack.noise is not None:
                 noise = attack.noise(stage, answers, pair[self.side])
@@ -185,6 +188,15 @@ def _prints_of(stage: Stage, answer: Array) -> list[int]:
 
 def _print(answer: Array) -> int:
     return int.from_bytes(hashlib.blake2b(np.ascontiguousarray(answer).tobytes(), digest_size=8).digest(), "little")
+
+
+def _off_the_grid(stage: Stage, answers: FloatArray, drawn_as: np.dtype[Any]) -> list[str]:
+    """Gaussian noise in floating point gives itself away by its low bits; on the public grid there are none."""
+    if stage.mechanism not in ("gaussian", dpsgd.MECHANISM) or stage.noise_std == 0:
+        return []
+    steps = answers / gaussian.grid_of(stage).step
+    on_it = drawn_as == np.float64 and np.array_equal(steps, np.rint(steps))
+    return [] if on_it else [f"answers of stage {stage.name!r} do not lie on its public grid"]
 
 
 def _kept_runs(stage: Stage) -> set[int]:

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from discreet.arrays import FloatArray
+from discreet.audit.recording import RecordingCurator
 from discreet.audit.refusals import OneSidedRefusalError
-from discreet.audit.replay import METRICS, RecordingCurator, ReplayReport, common_plan, replayed
+from discreet.audit.replay import METRICS, ReplayReport, common_plan, replayed
 from discreet.audit.small_graphs import graph_at
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.graph import Graph

@@ -20,7 +20,8 @@ import torch
 from sklearn.base import clone
 
 from discreet.arrays import Array, SingleArray
-from discreet.audit.replay import ADVERSARIES, ReplayReport, replay_audit, replay_pair
+from discreet.audit.recording import ADVERSARIES
+from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
 from discreet.audit.small_graphs import reads_entries, small_graph
 from discreet.audit.statistical import audit_curator
 from discreet.errors import (

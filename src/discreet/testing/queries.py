@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array
-from discreet.audit.replay import METRICS, dense
+from discreet.audit.recording import dense
+from discreet.audit.replay import METRICS
 from discreet.audit.small_graphs import graph_at
 from discreet.audit.worst_pairs import shaped_pairs
 from discreet.errors import GraphError

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
-from discreet.audit.replay import replay_audit
+from discreet.audit.fresh_process import fresh_process_faults
+from discreet.audit.replay import ReplayReport, replay_audit, replay_broken_promises, replay_crowd, replay_pair
 from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.subjects import cheap
 from discreet.audit.worst_pairs import NODES, worst_pair
-from discreet.errors import PrivateDataError
+from discreet.errors import ParameterError, PrivateDataError
 from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import find_method, load_method
 from discreet.privacy.budget import Privacy
@@ -53,6 +58,11 @@ class Subject:
         """What the curator is asked to run."""
         return self.estimator().plan(small(np.random.default_rng(0)).public)
 
+    @property
+    def where(self) -> str:
+        """What the table says."""
+        return f"`{self.method}` at `{self.level}`"
+
     def estimator(self) -> NodeClassifier:
         """Made anew each time, so that a planted fault is in it."""
         estimator = load_method(find_method(self.method))(Privacy(parse_level(self.level), self.epsilon, DELTA))
@@ -66,6 +76,11 @@ class SampledNodes(Subject):
 
     rate: float = 0.05
 
+    @property
+    def where(self) -> str:
+        """What the table says."""
+        return "accounting"
+
     def plan(self) -> Plan:
         """The sample, then one Gaussian."""
         sampling = Stage.of("nodes", SampledNodesQuery(NodeSample(self.rate)))
@@ -73,12 +88,24 @@ class SampledNodes(Subject):
         return make_plan("sampled", Privacy(parse_level(self.level), self.epsilon, DELTA), NODES, stages, "weights")
 
 
+@dataclass(frozen=True)
+class SuiteTest(Subject):
+    """No method: a test of the suite, as ``module:function`` with its arguments. ``method`` is its file."""
+
+    arguments: tuple[Any, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """What the table says."""
+        return f"what `{self.method}` tests"
+
+
 def small(rng: np.random.Generator) -> Any:
     """Graphs of one size, so that one calibration does."""
     return small_graph(rng, num_nodes=NODES)
 
 
-def replay(subject: Subject) -> Found:
+def replay(subject: Subject, planted: str | None = None) -> Found:
     """Pairs in blocks, until something is found."""
     for block in range(REPLAY_PAIRS // REPLAY_BLOCK):
         report = replay_audit(subject.estimator(), small, pairs=REPLAY_BLOCK, seed=block)
@@ -87,21 +114,66 @@ def replay(subject: Subject) -> Found:
     return Found([], f"{REPLAY_PAIRS} pairs")
 
 
-def curator(subject: Subject) -> Found:
+def crowd(subject: Subject, planted: str | None = None) -> Found:
+    """A pair of many training nodes, in small portions and in one."""
+    found = replay_crowd(subject.estimator(), ReplayReport())
+    return Found(found.violations, f"{found.pairs} pairs")
+
+
+def refusals(subject: Subject, planted: str | None = None) -> Found:
+    """Pairs that are refused on both sides."""
+    estimator, report = subject.estimator(), ReplayReport()
+    replay_broken_promises(estimator, report)
+    level, rng = parse_level(subject.level), np.random.default_rng(0)
+    if level.kind == "local":
+        for _ in range(REPLAY_BLOCK):
+            graph = small(rng)
+            with suppress(ParameterError):
+                replay_pair(estimator, graph, level.neighbor(graph, rng), report=report)
+    return Found(report.violations, "a few pairs")
+
+
+def process(subject: Subject, planted: str | None = None) -> Found:
+    """A fit after another, and the same in a fresh process, in which the fault is planted too."""
+    estimator = subject.estimator()
+    pair = worst_pair(estimator, tries=0)
+    prepare = None if planted is None else partial(plant_in_this_process, planted)
+    return Found(fresh_process_faults(estimator, pair.graph, pair.neighbor, prepare=prepare), "1 pair")
+
+
+def plant_in_this_process(name: str) -> None:
+    """In a process that a check started."""
+    from tests.soundness.faults.table import FAULTS
+
+    FAULTS[name].plant(pytest.MonkeyPatch())
+
+
+def suite(subject: Subject, planted: str | None = None) -> Found:
+    """One test of the suite."""
+    assert isinstance(subject, SuiteTest)
+    module, function = subject.level.split(":")
+    try:
+        getattr(importlib.import_module(module), function)(*subject.arguments)
+    except (AssertionError, pytest.fail.Exception):
+        return Found([f"{function} fails"], "1 run")
+    return Found([], "1 run")
+
+
+def curator(subject: Subject, planted: str | None = None) -> Found:
     """The curator at its declared worst: lower bound on ε, and the tests of noise."""
     return Found(
         audit_curator(subject.plan(), runs=subject.runs, alpha=ALPHA).violations, f"{subject.runs} runs a side"
     )
 
 
-def fits(subject: Subject) -> Found:
+def fits(subject: Subject, planted: str | None = None) -> Found:
     """Whole fits on the worst of a few pairs."""
     estimator = subject.estimator()
     report = audit_pipeline(estimator, worst_pair(estimator, tries=3), runs=FITS, alpha=ALPHA)
     return Found(report.violations, f"{FITS} fits a side")
 
 
-def guard(subject: Subject) -> Found:
+def guard(subject: Subject, planted: str | None = None) -> Found:
     """One fit beside a further graph, and its covered predictions: code that reaches for private data raises."""
     rng = np.random.default_rng(0)
     graph, further = small(rng), small(rng)
@@ -113,4 +185,13 @@ def guard(subject: Subject) -> Found:
     return Found([], "1 fit")
 
 
-CHECKS: dict[str, Callable[[Subject], Found]] = {"guard": guard, "replay": replay, "curator": curator, "fits": fits}
+CHECKS: dict[str, Callable[[Subject, str | None], Found]] = {
+    "guard": guard,
+    "replay": replay,
+    "refusals": refusals,
+    "crowd": crowd,
+    "process": process,
+    "curator": curator,
+    "fits": fits,
+    "suite": suite,
+}

@@ -33,7 +33,7 @@ def _generator(stream: BitStream) -> np.random.Generator:
     return np.random.default_rng(list(stream.bytes(16)))
 
 
-def _gaussian(patch: pytest.MonkeyPatch, draw: Any) -> None:
+def float_gaussian(patch: pytest.MonkeyPatch, draw: Any) -> None:
     """Gaussian stages with noise of another kind: ``draw(rng, stage, shape)``."""
 
     def other(value: np.ndarray, stage: Stage, stream: BitStream) -> np.ndarray:
@@ -44,32 +44,32 @@ def _gaussian(patch: pytest.MonkeyPatch, draw: Any) -> None:
 
 @fault("a fifth of the noise", "curator", GAP_EDGE, "curator: epsilon is at least")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: stage.noise_std / 5 * rng.standard_normal(shape))
+    float_gaussian(patch, lambda rng, stage, shape: stage.noise_std / 5 * rng.standard_normal(shape))
 
 
 @fault("noise without its sensitivity", "curator", GAP_EDGE, "scale of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: stage.noise_std / stage.sensitivity * rng.standard_normal(shape))
+    float_gaussian(patch, lambda rng, stage, shape: stage.noise_std / stage.sensitivity * rng.standard_normal(shape))
 
 
 @fault("a standard deviation taken for a variance", "curator", GAP_EDGE, "scale of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: np.sqrt(stage.noise_std) * rng.standard_normal(shape))
+    float_gaussian(patch, lambda rng, stage, shape: np.sqrt(stage.noise_std) * rng.standard_normal(shape))
 
 
 @fault("a tenth of the noise missing", "curator", GAP_EDGE, "scale of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: 0.9 * stage.noise_std * rng.standard_normal(shape))
+    float_gaussian(patch, lambda rng, stage, shape: 0.9 * stage.noise_std * rng.standard_normal(shape))
 
 
 @fault("uniform noise of the right spread", "curator", GAP_EDGE, "law of noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: stage.noise_std * np.sqrt(3) * rng.uniform(-1, 1, shape))
+    float_gaussian(patch, lambda rng, stage, shape: stage.noise_std * np.sqrt(3) * rng.uniform(-1, 1, shape))
 
 
 @fault("no noise at all", "curator", GAP_EDGE, "curator: epsilon is at least")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: 0.0)
+    float_gaussian(patch, lambda rng, stage, shape: 0.0)
 
 
 @fault("steps with noise for the root of the group", "curator",
@@ -146,7 +146,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("one row of noise for all rows", "curator", GAP_EDGE, "independent entries and stages")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _gaussian(patch, lambda rng, stage, shape: stage.noise_std * rng.standard_normal(shape[1:])[None, :])
+    float_gaussian(patch, lambda rng, stage, shape: stage.noise_std * rng.standard_normal(shape[1:])[None, :])
 
 
 @fault("a little of the last noise in the next", "curator", GAP_EDGE, "independent trials")
@@ -159,7 +159,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
             last[0] = drawn
         return stage.noise_std * drawn
 
-    _gaussian(patch, mixed)
+    float_gaussian(patch, mixed)
 
 
 @fault("the same secret key in every fit", "fits", Subject("gap", "node:owned,max_degree=3"), "fresh noise")

@@ -148,7 +148,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # -------------------------------------------------------------------- a query that keeps more than it hands over
 
 
-def _kept_sums(patch: pytest.MonkeyPatch) -> list[np.ndarray]:
+def kept_sums(patch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """What hops were before their noise, of all fits, the last one last."""
     real, kept = sums.NeighbourSums.answer, []
 
@@ -160,9 +160,9 @@ def _kept_sums(patch: pytest.MonkeyPatch) -> list[np.ndarray]:
     return kept
 
 
-def _hops_from(patch: pytest.MonkeyPatch, choose: Any) -> None:
+def hops_from(patch: pytest.MonkeyPatch, choose: Any) -> None:
     """Caches become ``choose(noisy, clean, number)`` for what was kept of each hop; the estimator keeps it too."""
-    real, kept = GAP._noisy_hops, _kept_sums(patch)
+    real, kept = GAP._noisy_hops, kept_sums(patch)
 
     def chosen(self: Any, part: PublicPart, number: int, *given: Any) -> list[torch.Tensor]:
         noisy = real(self, part, number, *given)
@@ -175,23 +175,23 @@ def _hops_from(patch: pytest.MonkeyPatch, choose: Any) -> None:
 
 @fault("a cache of what a query kept", "replay", GAP_EDGE, "of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _hops_from(patch, lambda noisy, clean, number: clean)
+    hops_from(patch, lambda noisy, clean, number: clean)
 
 
 @fault("a further graph's cache of what a query kept", "replay", GAP_EDGE, "of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _hops_from(patch, lambda noisy, clean, number: clean if number else noisy)
+    hops_from(patch, lambda noisy, clean, number: clean if number else noisy)
 
 
 @fault("predictions from what a query kept", "replay", GAP_EDGE, "covered predictions differ")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _hops_from(patch, lambda noisy, clean, number: noisy)
+    hops_from(patch, lambda noisy, clean, number: noisy)
     _predict_from(patch, lambda self, part: self.kept_by_query_)
 
 
 @fault("noise drawn anew at every prediction", "replay", GAP_EDGE, "predicting twice")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _hops_from(patch, lambda noisy, clean, number: noisy)
+    hops_from(patch, lambda noisy, clean, number: noisy)
     _predict_from(patch, lambda self, part: [rows + torch.randn_like(rows) for rows in self.kept_by_query_])
 
 
@@ -213,7 +213,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(dp_mlp, "train_privately", best)
 
 
-def _kept_count(patch: pytest.MonkeyPatch) -> list[int]:
+def kept_count(patch: pytest.MonkeyPatch) -> list[int]:
     """How many entries the graph of the last fit has."""
     real, kept = sums.NeighbourSums.answer, [0]
 
@@ -227,7 +227,7 @@ def _kept_count(patch: pytest.MonkeyPatch) -> list[int]:
 
 @fault("a count that a query kept, in the configuration", "replay", GAP_EDGE, "config.json")
 def _(patch: pytest.MonkeyPatch) -> None:
-    learn, config, kept = GAP._learn, base.NodeClassifier._config, _kept_count(patch)
+    learn, config, kept = GAP._learn, base.NodeClassifier._config, kept_count(patch)
 
     def noting(self: Any, *given: Any) -> None:
         learn(self, *given)
@@ -239,7 +239,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("a count that a query kept, in the certificate", "replay", GAP_EDGE, "certificates differ")
 def _(patch: pytest.MonkeyPatch) -> None:
-    fit, kept = base.NodeClassifier._fit_with, _kept_count(patch)
+    fit, kept = base.NodeClassifier._fit_with, kept_count(patch)
 
     def noting(self: Any, *given: Any) -> Any:
         fit(self, *given)
@@ -251,7 +251,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("training seeded by what a query kept", "replay", GAP_EDGE, "at the entry of stage")
 def _(patch: pytest.MonkeyPatch) -> None:
-    scaled, kept = GAP._scaled, _kept_count(patch)
+    scaled, kept = GAP._scaled, kept_count(patch)
 
     def seeding(self: Any, *given: Any) -> torch.Tensor:
         self._generator.manual_seed(kept[0])

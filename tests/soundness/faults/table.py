@@ -7,30 +7,35 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from tests.soundness.faults import in_methods, in_noise, in_what_leaves  # noqa: F401  (they register their faults)
+from tests.soundness.faults import (  # noqa: F401  (they register their faults)
+    in_arithmetic,
+    in_bytes_and_words,
+    in_methods,
+    in_noise,
+    in_what_leaves,
+)
 from tests.soundness.faults.checks import CHECKS
 from tests.soundness.faults.registry import FAULTS, Fault
 
 REPEATS = 3
-"""Of checks that draw noise; a guard and a replay give the same every time."""
+"""Of checks that draw noise; the others give the same every time."""
 HEAD = "| fault | in published code | planted in | must be caught by | what it says | caught |"
 
 
 def promised(fault: Fault) -> str:
     """The part of a row that is known beforehand."""
     seen = "yes" if fault.seen else ""
-    subject = f"`{fault.subject.method}` at `{fault.subject.level}`" if fault.subject.method != "none" else "accounting"
-    return f"| {fault.name} | {seen} | {subject} | {fault.check} | {fault.says} |"
+    return f"| {fault.name} | {seen} | {fault.subject.where} | {fault.check} | {fault.says} |"
 
 
 def rows(names: Collection[str]) -> Iterator[str]:
     """These faults, with how often each was caught and in how many pairs or runs."""
     for fault in (FAULTS[name] for name in names):
-        efforts, caught, repeats = [], 0, 1 if fault.check in ("guard", "replay") else REPEATS
+        efforts, caught, repeats = [], 0, REPEATS if fault.check in ("curator", "fits") else 1
         for _ in range(repeats):
             with pytest.MonkeyPatch.context() as patch:
                 fault.plant(patch)
-                found = CHECKS[fault.check](fault.subject)
+                found = CHECKS[fault.check](fault.subject, fault.name)
             caught += any(fault.says in violation for violation in found.violations)
             efforts.append(found.effort)
         yield f"{promised(fault)} {caught} of {repeats}, in {max(efforts, key=len)} |"

@@ -1,0 +1,72 @@
+"""Is a fit the same in a fresh process? What an earlier fit left in a cache of the process would make it another.
+
+A cache that outlives a fit hides from replay: both sides then read the data of whichever came first, and nothing
+moves. In a process in which nothing was fitted before, there is nothing to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_all_start_methods, get_context
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from discreet.audit.fingerprints import fingerprint
+from discreet.audit.recording import ADVERSARIES, RecordingCurator
+from discreet.audit.replay import split_all
+from discreet.graph.graph import Graph
+from discreet.mechanisms.noise import NoiseSource
+from discreet.methods.base import NodeClassifier
+from discreet.privacy.plan import Plan
+
+_SEED = 0
+"""Of noise and everything else: equal on both sides, so that they differ by what was there before alone."""
+
+
+def fresh_process_faults(
+    estimator: NodeClassifier, graph: Graph, neighbor: Graph, *, prepare: Callable[[], None] | None = None
+) -> list[str]:
+    """Fit the neighbour after the graph here, and by itself in a fresh process: all that is seen must be the same.
+
+    ``prepare`` runs first in the fresh process. Where methods cannot be sent to another process, an error of pickling
+    or importing is raised.
+    """
+    plan = estimator.plan(graph.public)
+    seen_of(estimator, plan, graph)
+    here = seen_of(estimator, plan, neighbor)
+    with ProcessPoolExecutor(1, mp_context=_context(), initializer=prepare) as pool:
+        there = pool.submit(_seen_in_one_thread, estimator, plan, neighbor, torch.get_num_threads()).result()
+    names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+    if not names:
+        return []
+    return [f"after another fit {names[0]} differs from that of a fresh process: an earlier fit's data was kept"]
+
+
+def seen_of(estimator: NodeClassifier, plan: Plan, graph: Graph) -> dict[str, bytes]:
+    """Digests of what one fit with known noise sees and gives: stages, then what is released."""
+    made: NodeClassifier = clone(estimator)
+    parts, private = split_all(made, [graph])
+    noise, rng = NoiseSource(insecure_seed=_SEED), np.random.default_rng(_SEED)
+    curator = RecordingCurator(plan, noise, private, ADVERSARIES["own"], rng)
+    made._fit_with(parts, curator)
+    stages = {f"stage {record.stage!r}, run {record.run}": record for record in curator.records}
+    released: dict[str, Any] = {f"{name} of the release": array for name, array in made._state().items()}
+    return {name: fingerprint(value) for name, value in {**stages, **released}.items()}
+
+
+def _seen_in_one_thread(estimator: NodeClassifier, plan: Plan, graph: Graph, threads: int) -> dict[str, bytes]:
+    torch.set_num_threads(threads)
+    return seen_of(estimator, plan, graph)
+
+
+def _context() -> Any:
+    """Processes that are forked from one that has imported everything and fitted nothing, where there are such."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context

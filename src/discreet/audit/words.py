@@ -1,0 +1,78 @@
+"""What a fit says besides its answers: warnings, logs, standard output and standard error. A release is not all that
+leaves a fit, and a warning that names a degree tells as much as a weight.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Everything that this thread says while the context is open, in order; other threads are left alone."""
+    heard: list[str] = []
+    thread = threading.get_ident()
+    handler = _Handler(heard, thread)
+    root = logging.getLogger()
+    level = root.level
+    with (
+        warnings.catch_warnings(),
+        redirect_stdout(_Ear(heard, thread, sys.stdout)),
+        redirect_stderr(_Ear(heard, thread, sys.stderr)),
+    ):
+        warnings.simplefilter("always")
+        shown = warnings.showwarning
+        warnings.showwarning = _hearing(heard, thread, shown)
+        root.addHandler(handler)
+        root.setLevel(logging.NOTSET)
+        try:
+            yield heard
+        finally:
+            root.removeHandler(handler)
+            root.setLevel(level)
+
+
+def _hearing(heard: list[str], thread: int, shown: Any) -> Any:
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if threading.get_ident() == thread:
+            heard.append(f"{category.__name__}: {message}")
+        else:
+            shown(message, category, *where, **more)
+
+    return show
+
+
+class _Handler(logging.Handler):
+    def __init__(self, heard: list[str], thread: int) -> None:
+        super().__init__(logging.NOTSET)
+        self._heard, self._thread = heard, thread
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if threading.get_ident() == self._thread:
+            self._heard.append(f"{record.name}: {record.getMessage()}")
+
+
+class _Ear(io.TextIOBase):
+    """Keeps what one thread writes, and passes on what others do (a progress bar, for example)."""
+
+    def __init__(self, heard: list[str], thread: int, onward: TextIO) -> None:
+        super().__init__()
+        self._heard, self._thread, self._onward = heard, thread, onward
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() != self._thread:
+            return self._onward.write(text)
+        if text.strip():
+            self._heard.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if threading.get_ident() != self._thread:
+            self._onward.flush()

@@ -1,0 +1,64 @@
+"""Faults of the machine's arithmetic, which small graphs do not show: tests of the suite must, on rows and numbers made
+to show them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from discreet import limits
+from discreet.ops import clipping, egonets
+from discreet.privacy import accountants
+from tests.soundness.faults.checks import SuiteTest
+from tests.soundness.faults.registry import fault
+
+CANCELLING = SuiteTest("test_clipping_exact.py", "tests.ops.test_clipping_exact:test_rows_that_cancel",
+                       arguments=(3703, 2, False, False, lambda *_: None))  # fmt: skip
+EMPTY_SLOTS = SuiteTest(
+    "test_egonets.py", "tests.ops.test_egonets:test_empty_slots_read_nobodys_record", arguments=(False,)
+)
+LIMITS = SuiteTest(
+    "test_limits.py", "tests.methods.test_limits:test_a_limit_refuses_with_one_sentence", arguments=(1e-7,)
+)
+COMPOSED = SuiteTest(
+    "test_accountants.py",
+    "tests.privacy.test_accountants:test_compositions_of_distributions_are_pessimistic_at_any_delta",
+    arguments=(8.0, 100),
+)
+
+
+@fault("norms of shared rows in single precision", "suite", CANCELLING, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = clipping._dense_squares
+
+    def single(rows: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
+        return real(rows.float(), blocks.float()).double()
+
+    patch.setattr(clipping, "_dense_squares", single)
+    patch.setattr(clipping._LayerRows, "_spare", lambda self: 0.0)
+    patch.setattr(clipping.Sizes, "factor", lambda self, bound: bound / self.square.sqrt().clamp_min(bound))
+
+
+@fault("empty places of an ego-net with node 0's record", "suite", EMPTY_SLOTS, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = egonets._padded
+
+    def with_node_0(*given: Any) -> egonets.SenderTable:
+        found = real(*given)
+        return egonets.SenderTable(np.where(found.mask, found.index, 0), found.mask)
+
+    patch.setattr(egonets, "_padded", with_node_0)
+
+
+@fault("no floor under what a proof divides by", "suite", LIMITS, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(limits.Limit, "check", lambda self, name, value: float(value))
+
+
+@fault("compositions without room for rounding", "suite", COMPOSED, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(accountants, "PLD_ROUNDING", 0.0)
