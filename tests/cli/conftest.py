@@ -42,7 +42,9 @@ def _trained(_tables: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[d
     folder = tmp_path_factory.mktemp("trained") / "release"
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(["train", "--data", str(_tables), "--undirected", *QUICK, "--out", str(folder), "--json"])
+        code = main(
+            ["train", "--data", str(_tables), "--undirected", "--method", "gap", *QUICK, "--out", str(folder), "--json"]
+        )
     assert code == 0, err.getvalue()
     return json.loads(out.getvalue()), err.getvalue(), folder
 
@@ -61,7 +63,7 @@ def release(_trained: tuple[dict[str, Any], str, Path]) -> Path:
 @pytest.fixture(scope="session")
 def _csbm_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("csbm") / "release"
-    assert main(["train", *QUICK, "--set", "hops=2", "--out", str(folder), "--json"]) == 0
+    assert main(["train", "--method", "gap", *QUICK, "--set", "hops=2", "--out", str(folder), "--json"]) == 0
     return folder
 
 

@@ -12,7 +12,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.release_folder import read_certificate
 from tests.cli.helpers import QUICK, refused, run
 
-SMALL = ["--data", "csbm", *QUICK]
+SMALL = ["--data", "csbm", "--method", "gap", *QUICK]
 BOOK = ["--ledger", "book.db", "--dataset", "bank"]
 
 

@@ -10,18 +10,18 @@ from tests.cli.helpers import refused, run
 
 
 def test_plan_shows_the_stages_and_trains_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "plan", "--epsilon", "1")
+    code, out, _ = run(capsys, "plan", "--method", "gap", "--epsilon", "1")
     assert code == 0
     assert "hop 1" in out
     assert "1.41421" in out
-    code, out, _ = run(capsys, "plan", "--epsilon", "1", "--json")
+    code, out, _ = run(capsys, "plan", "--method", "gap", "--epsilon", "1", "--json")
     plan = json.loads(out)
     assert plan["stages"][0]["noise_std"] == pytest.approx(3.7306 * 2**0.5, rel=1e-4)
     assert plan["epsilon_spent"] <= 1
 
 
 def test_seed_and_settings_reach_the_method(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "plan", "--set", "hops=3", "--set", "width=5", "--json")
+    code, out, _ = run(capsys, "plan", "--method", "gap", "--set", "hops=3", "--set", "width=5", "--json")
     assert code == 0
     assert [stage["name"] for stage in json.loads(out)["stages"]] == ["hop 1", "hop 2", "hop 3"]
     assert json.loads(out)["stages"][0]["shape"] == [2000, 5]

@@ -100,7 +100,7 @@ def test_level_none_says_that_it_is_not_private(capsys: pytest.CaptureFixture[st
     ],
 )
 def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], word: str) -> None:
-    assert word in refused(capsys, "train", *arguments, "--out", "release")
+    assert word in refused(capsys, "train", "--method", "gap", *arguments, "--out", "release")
 
 
 def test_existing_output_is_never_touched(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,11 +29,11 @@ def test_it_takes_the_options_of_train(capsys: pytest.CaptureFixture[str], table
 
 
 def test_auto_names_the_method_to_search(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--method", "auto", "--epsilon", "0.01", "--search", "hidden=4,6", "--search", "epochs=1", "--json"]
+    arguments = ["--level", "none", "--epsilon", "inf", "--set", "epochs=1", "--search", "hidden=4,6", "--json"]
     code, out, err = run(capsys, "tune", *arguments)
     assert code == 0, err
     found = json.loads(out)
-    assert found["method"] == found["recommendation"]["method"] == "mlp"
+    assert found["method"] == found["recommendation"]["method"] == "hop-bayes"
 
 
 def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

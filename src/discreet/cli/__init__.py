@@ -38,7 +38,7 @@ from discreet.cli.options import Debug, LogJson, LogLevel
 app = typer.Typer(
     name="discreet",
     help="Learn on private graphs: say what is protected and how much, see the plan, train, release, verify.",
-    epilog="Start with: discreet train --data csbm --method gap --level edge --epsilon 4 --out release",
+    epilog="Start with: discreet train --data csbm --level edge --epsilon 4 --out release",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

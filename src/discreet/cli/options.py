@@ -163,7 +163,7 @@ class ComputeOptions:
 class MethodOptions:
     """Which method, and the guarantee that it has to give."""
 
-    method: Method = "gap"
+    method: Method = AUTO
     level: LevelSpec = "edge"
     epsilon: Epsilon = 4.0
     delta: Delta = "auto"
@@ -194,14 +194,18 @@ class MethodOptions:
 
     def _auto(self) -> Choice:
         """A choice that waits for the graph's public facts."""
+        from discreet.methods.parameters import parse_settings
         from discreet.methods.recommend import Auto
 
-        auto = Auto.from_settings(self._privacy(), self.settings or ())
+        own = [text for text in self.settings or () if text.partition("=")[0] in Auto.SETTINGS]
+        auto = Auto.from_settings(self._privacy(), own)
         level, compute = auto.privacy.level, self._compute()
+        rest = [text for text in self.settings or () if text not in own]
 
         def choose(graph: Graph) -> tuple[NodeClassifier, Recommendation]:
             found = auto.recommend(level.view(graph).public)
-            return auto.estimator(found).set_params(random_state=self.seed, compute=compute), found
+            estimator = auto.estimator(found).set_params(random_state=self.seed, compute=compute)
+            return estimator.set_params(**parse_settings(type(estimator), estimator.method, rest)), found
 
         return Choice(level, choose)
 

@@ -45,6 +45,11 @@ class Outlook:
         """Between 0 and 2: the part of the features' and of the graph's information that gets through."""
         return _part(self.learning, ENOUGH) + _part(self.graph, 1.0)
 
+    @property
+    def words(self) -> str:
+        """Both parts in per cent."""
+        return f"{_part(self.learning, ENOUGH):.0%} and {_part(self.graph, 1.0):.0%}"
+
 
 def outlook_of(plan: Plan, graph: float = 0.0) -> Outlook:
     """The outlook of a plan whose edges put two classes ``graph`` standard deviations apart."""
