@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -65,6 +65,23 @@ _COMMANDS = (
     report.report,
     export.export,
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"discreet {version('discreet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options_of_the_command_itself(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main(arguments: list[str] | None = None) -> int:

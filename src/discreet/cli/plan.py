@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.config import Config
 from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
 from discreet.cli.output import print_json
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.privacy.plan import Plan
 
 
-def plan(data: DataOptions, method: MethodOptions, as_json: Json = False) -> None:
+def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_json: Json = False) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
     graph, estimator, recommendation = prepare(data, method)
     made = estimator.plan_for(graph)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.config import Config, SaveConfig, write_config
 from discreet.cli.figures import figures_text
 from discreet.cli.logs import step
 from discreet.cli.options import (
@@ -21,11 +22,15 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import print_json, progress_bars, report, say
 
+MASKS = ("train", "val", "test")
+MOST_NAMES = 6
+
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
 
 
 def train(
+    context: typer.Context,
     data: DataOptions,
     method: MethodOptions,
     issued: StatementOptions,
@@ -36,6 +41,8 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
+    config: Config = None,
+    save_config: SaveConfig = None,
     as_json: Json = False,
 ) -> None:
     """Train a model within a budget and, with --out, release it with a certificate."""
@@ -44,10 +51,13 @@ def train(
 
     if out is not None:
         check_output(out)
+    if save_config is not None:
+        check_output(save_config)
     statement = issued.statement()
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
     extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
+    say(f"{_summary(graph)}\n", as_json)
     step("planning")
     plan = estimator.plan_for(graph, extra)
     entry = ledger.reserve("train", [plan])
@@ -60,6 +70,8 @@ def train(
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
         estimator.save(out, entry.added_to(statement))
         entry.release(out)
+    if save_config is not None:
+        write_config(save_config, context)
     result = report_of_fit(estimator, graph, private_figures=private_figures)
     result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
     result["ledger"] = entry.entry
@@ -70,6 +82,21 @@ def train(
         return
     report({key: value for key, value in result.items() if key not in (*FIGURES, "note", "recommendation")}, as_json)
     print(f"\n{figures_text(result)}")
+
+
+def _summary(graph: Graph) -> str:
+    """What was read, as far as it is public at every level."""
+    facts = graph.public
+    held = [f"{int(mask.sum())} {name}" for name in MASKS if (mask := getattr(graph, f"{name}_mask")) is not None]
+    names = "" if graph.class_names is None else f" ({', '.join(graph.class_names[:MOST_NAMES])}{_more(graph)})"
+    return (
+        f"{graph.name}: {facts.num_nodes} nodes ({', '.join(held)}), {facts.num_features} features, "
+        f"{facts.num_classes} classes{names}, {'directed' if facts.directed else 'undirected'}"
+    )
+
+
+def _more(graph: Graph) -> str:
+    return ", …" if graph.num_classes > MOST_NAMES else ""
 
 
 def _read_like(graph: Graph, data: DataOptions) -> Graph:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.config import Config
 from discreet.cli.options import (
     DataOptions,
     Json,
@@ -80,6 +81,7 @@ def tune(
     ledger: LedgerOptions,
     out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
+    config: Config = None,
     as_json: Json = False,
 ) -> None:
     """Search a method's parameters by a metric on validation nodes, with the cost of the search charged to epsilon."""

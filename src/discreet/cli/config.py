@@ -1,0 +1,121 @@
+"""One configuration file: every option of a command as a line of TOML. What the command line says wins.
+
+data = "mygraph"
+undirected = true
+level = "edge"
+epsilon = 1.0
+
+[set]
+hops = 2
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.errors import DataNotFoundError, ParameterError
+
+LEFT_OUT = ("config", "save_config", "out", "as_json", "debug", "log_level", "log_json", "help")
+"""What a file of options does not hold: where it lies itself, where a run writes, and how it speaks."""
+LARGEST = 1_000_000
+"""Bytes: a configuration is a page, no data."""
+
+
+def load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the options of a file the defaults of this command; typer calls this before it reads any other option."""
+    if path is not None:
+        context.default_map = {**(context.default_map or {}), **_defaults(context, _read(path), path)}
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        help="A TOML file with options of this command; the command line wins.", callback=load_config, is_eager=True
+    ),
+]
+SaveConfig = Annotated[Path | None, typer.Option(help="Write the options of this run to this new TOML file.")]
+
+
+def write_config(path: Path, context: typer.Context) -> None:
+    """Write every option of this run that has a value, so that ```--config``` repeats it; whole or not at all."""
+    from discreet.files import write_whole
+
+    lines = []
+    for flag, (name, stands_for) in _flags(context).items():
+        value = context.params.get(name)
+        if stands_for is not None and value is stands_for:
+            lines.append(f"{flag} = true")
+        elif stands_for is None and value is not None and value != []:
+            lines.append(f"{flag} = {_toml(value)}")
+    write_whole(path, "\n".join(lines) + "\n")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ParameterError(f"{path} is too large for a configuration")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise DataNotFoundError(f"there is no configuration at {path}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ParameterError(f"{path} is not valid TOML: {error}") from None
+
+
+def _flags(context: typer.Context) -> dict[str, tuple[str, bool | None]]:
+    """The parameter behind each option as it is written (without dashes), and the value that a switch stands for."""
+    found: dict[str, tuple[str, bool | None]] = {}
+    for parameter in context.command.params:
+        if parameter.name is None or parameter.param_type_name != "option" or parameter.name in LEFT_OUT:
+            continue
+        switch = bool(getattr(parameter, "is_flag", False))
+        for value, options in ((True, parameter.opts), (False, parameter.secondary_opts)):
+            found |= {option.lstrip("-"): (parameter.name, value if switch else None) for option in options}
+    return found
+
+
+def _defaults(context: typer.Context, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    flags = _flags(context)
+    defaults = {}
+    for key, value in content.items():
+        flag = key.replace("_", "-")
+        if flag not in flags:
+            near = difflib.get_close_matches(flag, flags, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"`discreet {context.info_name} --help` lists them"
+            raise ParameterError(f"{path}: {context.info_name} has no option {key!r}: {hint}")
+        name, stands_for = flags[flag]
+        defaults[name] = _value(path, key, value, stands_for)
+    return defaults
+
+
+def _value(path: Path, key: str, value: Any, stands_for: bool | None) -> Any:
+    """A switch set to false is its opposite; a table is KEY=VALUE texts."""
+    if stands_for is not None:
+        if not isinstance(value, bool):
+            raise ParameterError(f"{path}: {key} is a switch, true or false, not {value!r}")
+        return value is stands_for
+    if isinstance(value, dict):
+        return [f"{name}={item if isinstance(item, str) else json.dumps(item)}" for name, item in value.items()]
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise ParameterError(f"{path}: {key} cannot be {value!r}")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return json.dumps(value if isinstance(value, int | float) else str(value), ensure_ascii=False)

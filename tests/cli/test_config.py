@@ -1,0 +1,79 @@
+"""``--config``: options of a command in one file, which the command line overrides."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import refused, run
+
+TEXT = """
+method = "gap"
+epsilon = 2
+level = "edge"
+undirected = true
+
+[set]
+epochs = 1
+hops = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def file() -> str:
+    Path("run.toml").write_text(TEXT)
+    return "run.toml"
+
+
+def test_a_file_gives_options_and_the_command_line_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "plan", "--config", "run.toml", "--epsilon", "3", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["method"], found["epsilon"]) == ("gap", 3)
+    assert [stage["name"] for stage in found["stages"]] == ["hop 1", "hop 2"]
+    assert json.loads(run(capsys, "plan", "--config", "run.toml", "--json")[1])["epsilon"] == 2
+
+
+def test_a_run_is_written_and_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--config", "run.toml", "--seed", "3", "--save-config", "again.toml", "--json"]
+    code, first, err = run(capsys, "train", *options, "--out", "release")
+    assert code == 0, err
+    written = tomllib.loads(Path("again.toml").read_text())
+    assert (written["seed"], written["undirected"], written["set"]) == (3, True, ["epochs=1", "hops=2"])
+    assert "out" not in written
+    assert sorted(path.name for path in Path("release").iterdir() if path.suffix == ".toml") == []
+    code, second, err = run(capsys, "train", "--config", "again.toml", "--json")
+    assert code == 0, err
+    same = ("data", "method", "level", "epsilon", "seed", "split")
+    assert {key: json.loads(first)[key] for key in same} == {key: json.loads(second)[key] for key in same}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("epsilonn = 1", "did you mean epsilon?"),
+        ("epsilon = [", "not valid TOML"),
+        ("undirected = 3", "switch"),
+        ("epsilon = 'four'", "epsilon"),
+        ("level = 2020-01-01", "level"),
+    ],
+)
+def test_a_bad_file_gets_one_sentence(capsys: pytest.CaptureFixture[str], text: str, word: str) -> None:
+    Path("run.toml").write_text(text)
+    assert word in refused(capsys, "train", "--config", "run.toml")
+
+
+def test_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no configuration at nowhere.toml" in refused(capsys, "train", "--config", "nowhere.toml")
+    assert "run.toml" in refused(capsys, "train", "--save-config", "run.toml")
+
+
+def test_version_and_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, f"discreet {version('discreet')}\n", "")
+    code, out, _ = run(capsys, "train", "--config", "run.toml")
+    assert code == 0
+    assert out.startswith("csbm: 2000 nodes (1500 train, 200 val, 300 test), 100 features, 2 classes")
