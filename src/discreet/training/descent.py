@@ -108,13 +108,15 @@ class TrainOptions:
     """How to descend. ``batch_size=None`` takes all rows at once.
 
     On many rows batches grow, up to :data:`LARGEST_BATCH`, and then passes become fewer, so that there are about
-    :data:`ENOUGH_STEPS` (and one pass at least): see :meth:`course`.
+    :data:`ENOUGH_STEPS` (and one pass at least): see :meth:`course`. ``class_weights`` says how much a node of each
+    class counts; None for all the same.
     """
 
     epochs: int
     learning_rate: float
     weight_decay: float
     batch_size: int | None
+    class_weights: tuple[float, ...] | None = None
 
     def course(self, rows: int) -> tuple[int, int]:
         """The rows of a batch and the number of passes, for so many rows to learn from."""
@@ -157,6 +159,7 @@ def train(
     optimizer = Adam(parameters, weight_decay=options.weight_decay)
     size, passes = options.course(len(rows))
     steps, step = passes * -(-len(rows) // size), 0
+    weights = None if options.class_weights is None else torch.tensor(options.class_weights, device=labels.device)
     network.train()
     with threads_for(size):
         for number in range(passes):
@@ -164,7 +167,7 @@ def train(
                 on_epoch()
             for batch in batches(rows, size, generator):
                 rate = options.learning_rate * cosine(step * options.epochs // steps, options.epochs)
-                loss = nn.functional.cross_entropy(forward(batch), labels[batch])
+                loss = nn.functional.cross_entropy(forward(batch), labels[batch], weights)
                 optimizer.step(torch.autograd.grad(loss, parameters), rate)
                 step += 1
             if progress is not None:

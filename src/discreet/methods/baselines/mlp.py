@@ -16,8 +16,8 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.own_hop import neighbour_mixture
-from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
@@ -26,7 +26,7 @@ from discreet.training.networks import MLP, module_state, restore_module, widths
 
 
 @dataclass(eq=False, repr=False)
-class MLPClassifier(TrainedClassifier):
+class MLPClassifier(WeighsClasses):
     """A multilayer perceptron on the features of each node.
 
     Parameters
@@ -62,7 +62,7 @@ class MLPClassifier(TrainedClassifier):
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self.network_ = self._watched["network"] = self._build()
-        train_on_features(self.network_, parts[0], self._options(), self._generator, progress=progress)
+        train_on_features(self.network_, parts[0], self._weighted_options(parts[0]), self._generator, progress=progress)
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

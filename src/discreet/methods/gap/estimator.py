@@ -25,9 +25,9 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
+from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
@@ -53,7 +53,7 @@ ENCODER, HEAD = "encoder", "head"
 
 
 @dataclass(eq=False, repr=False)
-class GAP(TrainedClassifier):
+class GAP(WeighsClasses):
     """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -163,6 +163,7 @@ class GAP(TrainedClassifier):
         self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
         self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
         self.keys_ = GraphKeys.of(parts)
+        self._weighted_options(parts[0])  # refuses weights that cannot be used before anything is asked
         private = self._records_are_private()
         if private:
             curator.draw_key(KEY)
@@ -187,7 +188,8 @@ class GAP(TrainedClassifier):
         if self._records_are_private():
             train_privately(stacked, curator, ENCODER, Descent(self.step_size), progress=progress)
         else:
-            train_on_features(stacked, part, self._options(), self._generator, title="encoder", progress=progress)
+            options = self._weighted_options(part)
+            train_on_features(stacked, part, options, self._generator, title="encoder", progress=progress)
 
     def _noisy_hops(self, part: PublicPart, number: int, curator: Curator) -> list[Tensor]:
         """The released hops of a graph, as the head reads them."""
@@ -220,7 +222,7 @@ class GAP(TrainedClassifier):
             self._own_view(),
             torch.cat(self.caches_[0], dim=1),
             part,
-            self._options(),
+            self._weighted_options(part),
             self._generator,
             own_dropout=self.own_dropout,
             title="head",
