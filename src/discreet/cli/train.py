@@ -57,10 +57,10 @@ def train(
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
     extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
-    say(f"{_summary(graph)}\n", as_json)
     step("planning")
     plan = estimator.plan_for(graph, extra)
     entry = ledger.reserve("train", [plan])
+    say(f"{_summary(graph)}\n", as_json)
     if recommendation is not None:
         say(f"{recommendation}\n", as_json)
     say(plan, as_json)

@@ -22,6 +22,7 @@ ENOUGH_COVERAGE = {
     "own": ("own-prediction", "weights+predictions", "weights+others-predictions"),
     "weights": ("weights", "weights+predictions", "weights+others-predictions", "own-prediction"),
 }
+COMPARED = ("edge", "neighbor", "node")
 PREFERRED = {**dict.fromkeys(("none", "edge", "neighbor", "node"), "hop-bayes"), "local": "lpgnn"}
 """The method to use at a level if it can run: measured on eleven graphs no rule on public facts did better (docs)."""
 
@@ -119,12 +120,15 @@ class Auto:
         Guarantee: reads the level, the budget and public facts only, so the choice costs nothing.
         """
         level = self.privacy.level
+        if level.kind not in COMPARED:
+            return self._named_by_level()
         found = [self._judge(public, info, settings) for info, settings in _variants(level.kind)]
         usable = [candidate for candidate in found if candidate.outlook is not None]
-        if not usable and level.kind != "local":
+        if not usable:
             why = next((c.remark for c in found if c.method == PREFERRED[level.kind]), "there is none")
             raise UnsupportedError(f"no method covers {self.covers} at level {level.spec} within this budget: {why}")
-        chosen = self._choose(found, usable)
+        preferred = [candidate for candidate in usable if candidate.method == PREFERRED[level.kind]]
+        chosen = max(preferred or usable, key=lambda candidate: candidate.score)
         return Recommendation(chosen, self._reason(chosen), tuple(sorted(found, key=lambda c: -c.score)))
 
     def estimator(self, recommendation: Recommendation) -> NodeClassifier:
@@ -146,20 +150,22 @@ class Auto:
         bound = getattr(self.privacy.level, "max_degree", None)
         return self.expected_degree if bound is None else min(self.expected_degree, float(bound))
 
-    def _choose(self, found: list[Candidate], usable: list[Candidate]) -> Candidate:
-        """The preferred method where it can run (at level local it says itself what it lacks), else the best guess."""
-        name = PREFERRED[self.privacy.level.kind]
-        preferred = [c for c in (found if self.privacy.level.kind == "local" else usable) if c.method == name]
-        return max(preferred or usable, key=lambda candidate: candidate.score)
+    def _named_by_level(self) -> Recommendation:
+        """Where there is no noise on edges to weigh, a level has one method that is named without a comparison."""
+        kind = self.privacy.level.kind
+        names = [info.name for info, settings in _variants(kind) if not settings]
+        others = [Candidate(name, remark="no noise on edges to weigh") for name in names if name != PREFERRED[kind]]
+        chosen = Candidate(PREFERRED[kind])
+        return Recommendation(chosen, self._reason(chosen), (chosen, *others))
 
     def _reason(self, chosen: Candidate) -> str:
         kind = self.privacy.level.kind
         if kind == "local":
             return "reports of features and labels, denoised over public edges; it is the plainer of the methods here"
+        if kind == "none":
+            return "it does well where like links to like, and where it does not"
         if chosen.outlook is None or chosen.method != PREFERRED[kind]:
             return f"{PREFERRED[kind]} cannot run here, and of the others noise leaves this one most"
-        if kind == "none":
-            return "there is no noise to weigh; it does well where like links to like, and where it does not"
         if chosen.outlook.graph == 0:
             return "it leaves edges alone where they are not worth their noise, as here, and rests on features"
         return (
