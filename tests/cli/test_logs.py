@@ -11,7 +11,7 @@ from tests.cli.helpers import QUICK, refused, run
 
 
 def test_steps_are_said_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(capsys, "train", *QUICK, "--json", "--log-level", "debug", "--log-json")
+    code, out, err = run(capsys, "train", "--method", "gap", *QUICK, "--json", "--log-level", "debug", "--log-json")
     assert code == 0
     json.loads(out)
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
@@ -20,14 +20,14 @@ def test_steps_are_said_on_request(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = run(capsys, "train", *QUICK, "--json")[2]
+    plain = run(capsys, "train", "--method", "gap", *QUICK, "--json")[2]
     assert " of " not in plain.splitlines()[-1]
     monkeypatch.setattr(logs, "EVERY_SECONDS", 0.0)
-    err = run(capsys, "train", *QUICK, "--json", "--log-json")[2]
+    err = run(capsys, "train", "--method", "gap", *QUICK, "--json", "--log-json")[2]
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert lines
     assert all({"step", "done", "total", "seconds"} <= line.keys() for line in lines)
-    assert run(capsys, "train", *QUICK, "--json", "--log-level", "warning")[2] == plain
+    assert run(capsys, "train", "--method", "gap", *QUICK, "--json", "--log-level", "warning")[2] == plain
 
 
 def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
