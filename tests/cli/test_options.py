@@ -33,6 +33,9 @@ SHARED = {
     "verify": set(),
     "attack": GRAPH | SPLIT | METHOD | COMPUTE,
     "ledger": set(),
+    "report": set(),
+    "sign": set(),
+    "export": set(),
 }
 METHODS = {"none": "mlp", "edge": "mlp", "neighbor": "dp-mlp", "node": "dp-mlp", "local": "lpgnn"}
 LEVELS = [
