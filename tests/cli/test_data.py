@@ -1,12 +1,15 @@
-"""``discreet data``: the graphs that have a name."""
+"""``discreet data``: the graphs that have a name, and an account of your own tables."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from tests.cli.helpers import run
+from discreet.graph import load
+from tests.cli.helpers import refused, run
 
 
 def test_it_lists_the_graphs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -16,3 +19,72 @@ def test_it_lists_the_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "data", "--json")
     assert code == 0
     assert set(json.loads(out)["rows"][0]) == {"name", "nodes", "edges", "features", "classes", "status"}
+
+
+def test_every_column_of_a_folder_is_accounted_for(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    edges = pd.read_csv(tables / "edges.csv")
+    edges.assign(amount=3.5, date="2024-06-01").to_csv(tables / "edges.csv", index=False)
+    nodes = pd.read_csv(tables / "nodes.csv")
+    nodes.assign(story=[f"long text {place}" * 3 for place in range(40)]).to_csv(tables / "nodes.csv", index=False)
+    code, out, _ = run(capsys, "data", str(tables), "--json")
+    rows = {(row["table"], row["column"]): row for row in json.loads(out)["rows"]}
+    assert code == 0
+    assert {name for _, name in rows} == {*nodes.columns, "story", *edges.columns, "amount", "date"}
+    assert rows["nodes", "height"]["read as"] == "numeric"
+    assert "from " in rows["nodes", "height"]["becomes"]
+    assert rows["nodes", "label"]["becomes"] == "classes cat, dog"
+    assert rows["edges", "amount"]["read as"] == "ignore"
+
+
+def test_statistics_are_shown_where_they_are_public(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    code, out, _ = run(capsys, "data", str(tables), "--level", "node")
+    assert code == 0
+    assert out.count("to be declared") == 3
+    assert "cat, dog" not in out
+
+
+def test_a_draft_is_read_back_and_makes_node_level_possible(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    node = ["train", "--data", str(tables), "--method", "dp-mlp", "--level", "node", "--set", "steps=1"]
+    assert "--column classes=" in refused(capsys, *node)
+    assert "[columns.height]" in refused(capsys, *node, "--column", "classes=cat,dog")
+    code, _, err = run(capsys, "data", str(tables), "--write-schema", str(tables / "schema.toml"))
+    assert code == 0
+    assert "public knowledge" in err
+    assert run(capsys, *node)[0] == 0
+    assert "exists" in refused(capsys, "data", str(tables), "--write-schema", str(tables / "schema.toml"))
+
+
+def test_lists_of_classes_and_features(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    code, out, _ = run(capsys, "data", str(tables), "--column", "classes=dog,cat,cow", "--column", "features=weight")
+    assert code == 0
+    assert "classes dog, cat, cow" in out
+    for given in (["features=height,weight"], ["features=height", "features=weight"]):
+        more = [part for text in given for part in ("--column", text)]
+        code, out, _ = run(capsys, "data", str(tables), "--json", *more)
+        kinds = {row["column"]: row["read as"] for row in json.loads(out)["rows"]}
+        assert kinds["height"] == kinds["weight"] == "numeric"
+
+
+def test_edges_up_to_a_date(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    edges = pd.read_csv(tables / "edges.csv")
+    days = ["2024-06-01T10:00", "2024-06-30T23:59", *["2024-07-01"] * (len(edges) - 2)]
+    edges.assign(when=days).to_csv(tables / "edges.csv", index=False)
+    graph = load(str(tables), time="when", edges_until="2024-06-30")
+    assert graph.num_edges == 2
+    assert graph.schema.edges_ignored == ()
+    assert load(str(tables)).num_edges == len(edges)
+    data = ["data", str(tables), "--edges-until"]
+    assert "no column of times" in refused(capsys, *data, "2024-06-30")
+    assert "must be a date" in refused(capsys, *data, "soon", "--column", "time=when")
+    edges.assign(when=["never", *days[1:]]).to_csv(tables / "edges.csv", index=False)
+    assert "row 0 of the edge table has no date" in refused(capsys, *data, "2024-06-30", "--column", "time=when")
+
+
+def test_weights_are_refused_or_left_out_by_name(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    edges = pd.read_csv(tables / "edges.csv")
+    edges.assign(weight=0.5).to_csv(tables / "edges.csv", index=False)
+    assert "--column weights=ignore" in refused(capsys, "train", "--data", str(tables))
+    (tables / "schema.toml").write_text('[edges]\nignore = ["weight"]\n')
+    assert run(capsys, "data", str(tables))[0] == 0
+    (tables / "schema.toml").write_text('[edges]\nweight = "weight"\n')
+    assert "no method reads weights" in refused(capsys, "train", "--data", str(tables))

@@ -1,15 +1,84 @@
-"""``discreet data``: the graphs that have a name."""
+"""``discreet data``: the graphs that have a name, or what would be read of your own tables."""
 
 from __future__ import annotations
 
-from discreet.cli.options import DataRoot, Json
-from discreet.cli.output import print_rows
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet.cli.options import Columns, DataRoot, Directed, EdgesUntil, GraphOptions, Json, LevelSpec, SchemaFile
+from discreet.cli.output import print_json, print_rows
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
 
 SHOWN = ("name", "nodes", "edges", "features", "classes", "status")
+MOST_ROWS = 200  # what a person reads; --json has all of it
+DRAFT = (
+    "A draft, read off the table: ranges, categories and classes are those that occur.\n"
+    "Before you use it at the levels node, neighbor or local, edit every one of them to what is public knowledge."
+)
 
 
-def data(data_root: DataRoot = None, as_json: Json = False) -> None:
-    """List the datasets that have a name, with their statistics, and whether their files are here."""
+def data(
+    folder: Annotated[Path | None, typer.Argument(help="A folder with nodes and edges tables, or a .npz file.")] = None,
+    data_root: DataRoot = None,
+    columns: Columns = None,
+    schema: SchemaFile = None,
+    directed: Directed = None,
+    edges_until: EdgesUntil = None,
+    level: LevelSpec = "edge",
+    write_schema: Annotated[
+        Path | None, typer.Option("--write-schema", help="Draft a schema of the tables into this new file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the datasets that have a name; with a FOLDER, say what would be read of its tables, and what is left out."""
+    if folder is not None:
+        options = GraphOptions(str(folder.resolve()), data_root, columns, schema, directed, edges_until=edges_until)
+        _show(options, level, write_schema, as_json)
+        return
+    if write_schema is not None:
+        raise ParameterError("--write-schema drafts the schema of a folder: discreet data FOLDER --write-schema FILE")
     from discreet.graph.datasets import available
 
     print_rows([{key: getattr(row, key) for key in SHOWN} for row in available(data_root)], as_json)
+
+
+def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json: bool) -> None:
+    from discreet.files import check_output
+    from discreet.graph.account import account_of
+    from discreet.privacy.levels import parse_level
+
+    private = parse_level(level).private
+    if write_schema is not None:
+        check_output(write_schema)
+    graph = options.read(drafting=True)
+    if write_schema is not None:
+        _draft(graph, write_schema)
+    rows = account_of(graph, private)
+    if as_json:
+        print_json({"name": graph.name, "nodes": graph.num_nodes, "rows": rows})
+        return
+    print(f"{graph.name}: {graph.num_nodes} nodes, {'directed' if graph.directed else 'undirected'} edges\n")
+    if not rows:
+        print(
+            f"{graph.num_features} features as they are, {graph.num_classes} classes: this file has no columns to name"
+        )
+        return
+    print_rows(rows[:MOST_ROWS], as_json=False)
+    if len(rows) > MOST_ROWS:
+        print(f"… and {len(rows) - MOST_ROWS} more columns: --json has all of them")
+
+
+def _draft(graph: Graph, path: Path) -> None:
+    from discreet.files import write_whole
+    from discreet.graph.schema_file import write_schema
+
+    if graph.schema is None:
+        raise ParameterError("a .npz file has no columns to write a schema of")
+    write_whole(path, write_schema(graph.schema, DRAFT))
+    print(f"{path} is a draft that was read off the table: {DRAFT.splitlines()[1]}", file=sys.stderr)

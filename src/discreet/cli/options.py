@@ -44,13 +44,17 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="For tables: ROLE=NAME with role source, target, id, label, split, features, ignore or classes; the last "
-        "three take NAME,NAME,…. Repeatable.",
+        help="For tables: ROLE=NAME with role source, target, time, id, label, split, features, ignore or classes; the "
+        "last three take NAME,NAME,…. Repeatable.",
     ),
 ]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", help="What the columns of tables mean; schema.toml in the folder where none is given."),
+]
+EdgesUntil = Annotated[
+    str | None,
+    typer.Option("--edges-until", help="For tables: only edges up to this moment, 2024-06-30 for example."),
 ]
 Directed = Annotated[
     bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
@@ -111,15 +115,23 @@ class GraphOptions:
     schema: SchemaFile = None
     directed: Directed = None
     trust_download: TrustDownload = False
+    edges_until: EdgesUntil = None
 
-    def read(self, release: Schema | None = None) -> Graph:
-        """The graph, without a split; by the schema of a release, where it is to be predicted on."""
+    def read(self, release: Schema | None = None, *, drafting: bool = False) -> Graph:
+        """The graph, without a split; by the schema of a release, where it is to be predicted on.
+
+        ``drafting`` ignores columns of tables that cannot be read, for a first look.
+        """
         from discreet.graph.datasets import resolve
 
         options: dict[str, Any] = read_roles(self.columns or ())
         fetched: dict[str, Any] = {"trust_download": self.trust_download}
         if self.schema is not None:
             options["schema"] = self.schema
+        if self.edges_until is not None:
+            options["edges_until"] = self.edges_until
+        if drafting and Path(self.data).is_dir():
+            options["drafting"] = True
         if release is None:
             return resolve(self.data, self.data_root, self.directed, **fetched, **options)
         if self.schema is not None:

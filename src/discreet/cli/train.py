@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,7 @@ def train(
 ) -> None:
     """Train a model within a budget and, with --out, release it with a certificate."""
     from discreet.files import check_output
+    from discreet.graph.account import summary_of
     from discreet.release.evaluate import FIGURES, report_of_fit
 
     if out is not None:
@@ -59,6 +61,8 @@ def train(
     extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
     step("planning")
     plan = estimator.plan_for(graph, extra)
+    for line in summary_of(graph):
+        print(line, file=sys.stderr)
     entry = ledger.reserve("train", [plan])
     say(f"{_summary(graph)}\n", as_json)
     if recommendation is not None:

@@ -247,15 +247,20 @@ def _words(values: pd.Series, keep: set[str]) -> list[str | None]:
 # -------------------------------------------------------------------- measuring
 
 
-def measure(table: pd.DataFrame, names: Sequence[str], declared: dict[str, Column]) -> tuple[Column, ...]:
-    """A settled column for each name: what is declared stands, the rest is read off the table and marked so."""
+def measure(
+    table: pd.DataFrame, names: Sequence[str], declared: dict[str, Column], *, drafting: bool = False
+) -> tuple[Column, ...]:
+    """A settled column for each name: what is declared stands, the rest is read off the table and marked so.
+
+    With ``drafting`` a column that cannot be read (free text, dates) is ignored instead of refused.
+    """
     open_names = [name for name in names if name not in declared]
     untouched = _taken_as_they_are(table, open_names)
     found = []
     for name in names:
         column = declared.get(name)
         if column is None:
-            column = Column(name, AS_IS, measured=True) if name in untouched else _look(table[name])
+            column = Column(name, AS_IS, measured=True) if name in untouched else _look(table[name], drafting)
         elif not column.settled:
             column = _measured(table[name], column)
         found.append(column)
@@ -288,8 +293,17 @@ def _stem(name: str) -> str | None:
     return None if match is None else match.group(1)
 
 
-def _look(values: pd.Series) -> Column:
+def _look(values: pd.Series, drafting: bool) -> Column:
     """The kind of a column of which nothing is declared, and what that kind needs."""
+    try:
+        return _look_closely(values)
+    except GraphError:
+        if drafting:
+            return Column(str(values.name), IGNORE, measured=True)
+        raise
+
+
+def _look_closely(values: pd.Series) -> Column:
     import pandas as pd
 
     name = str(values.name)

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray
-from discreet.errors import GraphError
+from discreet.errors import GraphError, UnsupportedError
+from discreet.graph.edge_times import select_edges, time_column
 from discreet.graph.encoding import encode, measure
 from discreet.graph.graph import CLASS_LIST, MASKS, Graph
 from discreet.graph.labels import check_class_values, decode_classes, encode_classes
@@ -44,6 +45,9 @@ def from_pandas(
     classes: str | Sequence[Any] | None = None,
     weights: Weights = "refuse",
     other_labels: OtherLabels = "refuse",
+    time: str | None = None,
+    edges_until: str | None = None,
+    drafting: bool = False,
     name: str = "graph",
 ) -> Graph:
     """Build a graph from a table of edges and a table of nodes.
@@ -78,6 +82,11 @@ def from_pandas(
         A weight column with values other than 1 is refused, or ignored.
     other_labels
         A label outside the class list is refused, or ignored: the node is then unlabelled. Predicting needs no label.
+    time, edges_until
+        The column of the edge table that says when, by default one named time, timestamp or date; and the last moment
+        of which edges are read: a date, a date with a time, or a number where the column holds numbers.
+    drafting
+        A column that cannot be read is ignored instead of refused, for a first look at a table.
     """
     for table, held in (("edge", edges), ("node", nodes)):
         if not held.columns.is_unique:
@@ -85,14 +94,24 @@ def from_pandas(
             raise GraphError(f"the {table} table has more than one column {twice!r}")
     _check_asked(nodes.columns, "node", id=id, label=label, split=split)
     given = (schema or Schema()).with_given(
-        id=id, label=label, split=split, source=source, target=target, classes=_listed(classes), directed=directed
+        id=id,
+        label=label,
+        split=split,
+        source=source,
+        target=target,
+        classes=_listed(classes),
+        directed=directed,
+        time=time,
     )
+    if edges_until is not None:
+        given = replace(given, time=time_column(edges, given))
+        edges = select_edges(edges, str(given.time), edges_until)
     columns = pick_node_columns(nodes.columns, given)
-    settled = _settled_columns(nodes, given, columns, _listed(features), _listed(ignore) or ())
+    settled = _settled_columns(nodes, given, columns, _listed(features), _listed(ignore) or (), drafting)
     keys = id_keys(nodes[columns["id"]])
     _check_ids(keys, nodes[columns["id"]])
     ends = pick_edge_columns(edges.columns, given.source, given.target)
-    check_weights(edges, weights)
+    check_weights(edges, weights, given)
     sources, targets = _match_endpoints(edges, ends, keys)
     labels, names = _labels(nodes, columns["label"], given.classes, other_labels == "refuse")
     masks: dict[str, Any] = {}
@@ -102,7 +121,8 @@ def from_pandas(
     complete = given.with_given(
         **columns, columns=settled, source=ends[0], target=ends[1], classes=names, directed=bool(given.directed)
     )
-    ignored = tuple(str(column) for column in edges.columns if column not in ends)
+    read = (*ends, given.time if edges_until is not None else None)
+    ignored = tuple(str(column) for column in edges.columns if column not in read)
     return Graph.from_edges(
         sources,
         targets,
@@ -223,6 +243,7 @@ def _settled_columns(
     columns: dict[str, Any],
     features: tuple[str, ...] | None,
     ignore: tuple[str, ...],
+    drafting: bool,
 ) -> tuple[Column, ...]:
     """Every column of the node table that has no other role, with what becomes of it."""
     taken = {column for column in columns.values() if column is not None}
@@ -241,7 +262,7 @@ def _settled_columns(
     if schema.columns is not None:  # the order of the schema, whatever that of the table
         rank = {column.name: place for place, column in enumerate(schema.columns)}
         order.sort(key=lambda name: rank.get(name, len(rank)))
-    return measure(nodes, order, declared)
+    return measure(nodes, order, declared, drafting=drafting)
 
 
 def _check_columns(schema: Schema, names: list[str], declared: dict[str, Column], ignore: tuple[str, ...]) -> None:
@@ -351,16 +372,22 @@ def _raise_unknown(column: str, row: int, named: pd.Series, count: int) -> None:
 # -------------------------------------------------------------------- the rest
 
 
-def check_weights(edges: pd.DataFrame, weights: Weights) -> None:
+def check_weights(edges: pd.DataFrame, weights: Weights, schema: Schema) -> None:
     """Refuse a weight column that says more than which edges there are."""
     check_weights_option(weights)
+    if schema.weight is not None:
+        raise UnsupportedError(
+            f"the schema names {schema.weight!r} as the weight of an edge, and no method reads weights: put it under "
+            "ignore in [edges], and every edge counts the same"
+        )
     if weights == "ignore":
         return
     for column in edges.columns:
-        if str(column).lower() in WEIGHT_COLUMNS and not (edges[column] == 1).all():
+        named = str(column).lower() in WEIGHT_COLUMNS and column not in schema.edges_ignored
+        if named and not (edges[column] == 1).all():
             raise GraphError(
-                f"the edge table has weights in column {column!r}, and a graph here has none: "
-                'drop them with weights="ignore"'
+                f"the edge table has weights in column {column!r}, and a graph here has none: drop them with "
+                f'--column weights=ignore, weights="ignore" in Python, or ignore = ["{column}"] under [edges]'
             )
 
 

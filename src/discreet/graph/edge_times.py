@@ -1,0 +1,65 @@
+"""Edges up to a moment: the column of an edge table that says when."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from discreet.errors import GraphError, ParameterError
+from discreet.graph.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TIME_COLUMNS = ("time", "timestamp", "date")
+
+
+def select_edges(edges: pd.DataFrame, column: str, until: str) -> pd.DataFrame:
+    """The rows up to a moment.
+
+    Guarantee: whether a row is kept depends on that row alone, so two tables that differ in one edge still do after.
+    """
+    numbers = edges[column].dtype.kind in "iuf"
+    kept = _numbers_until(edges[column], until) if numbers else _dates_until(edges, column, until)
+    return edges[kept].reset_index(drop=True)
+
+
+def time_column(edges: pd.DataFrame, schema: Schema) -> str:
+    """The column of times: the one that the schema names, or one of a usual name."""
+    by_name = {str(column).lower(): str(column) for column in edges.columns}
+    found = schema.time or next((by_name[name] for name in TIME_COLUMNS if name in by_name), None)
+    if found is None or found not in edges.columns:
+        raise GraphError(
+            "edges are asked for up to a moment, but the edge table has no column of times: name it with "
+            '--column time=NAME, or time = "NAME" under [edges] in schema.toml'
+        )
+    return found
+
+
+def _numbers_until(values: pd.Series, until: str) -> pd.Series:
+    try:
+        return values <= float(until)
+    except ValueError:
+        raise ParameterError(
+            f"the column {values.name!r} holds numbers, so the last moment must be one, not {until!r}"
+        ) from None
+
+
+def _dates_until(edges: pd.DataFrame, column: str, until: str) -> pd.Series:
+    """A date without a time means all of that day."""
+    import pandas as pd
+
+    try:
+        last = pd.Timestamp(until)
+        if pd.isna(last):
+            raise ValueError(until)
+    except (ValueError, OverflowError):
+        raise ParameterError(f"the last moment must be a date such as 2024-06-30, not {until!r}") from None
+    if re.fullmatch(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", until):
+        last = last + pd.Timedelta(days=1) - pd.Timedelta(1, "ns")
+    moments = pd.to_datetime(edges[column], errors="coerce", format="ISO8601", utc=True)
+    wrong = moments.isna()
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise GraphError(f"row {row} of the edge table has no date in column {column!r}: write it as 2024-06-30")
+    return moments <= (last.tz_localize("UTC") if last.tzinfo is None else last)
