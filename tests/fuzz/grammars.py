@@ -135,7 +135,7 @@ def _base(name: str) -> list[str]:
         "predict": ["release", *data, *out],
         "verify": ["release"],
         "audit": ["--pairs", "1", "--fits", "0", "--samples", "0", *QUICK, *out],
-        "attack": [*data, *QUICK],
+        "attack": [*data, *QUICK, "--shadows", "4", "--fits", "0", "--pairs", "10", "--nodes", "2", "--no-compare"],
         "bench": ["suite.toml", "--tables-only"],
         "data": [],
         "methods": [],
@@ -284,7 +284,8 @@ def _like(rng: Random, array: np.ndarray) -> np.ndarray:
             changed.reshape(-1)[rng.randrange(array.size)] = np.array(rng.choice(odd)).astype(array.dtype)
         return changed
     reshaped = [array.reshape(-1), array[None], array.reshape(-1)[:-1], np.concatenate([array.reshape(-1)] * 2)]
-    return rng.choice([*reshaped, array.astype("U8"), array.astype("U8").astype("S8")])
+    as_text = [array.astype("U8")] if array.dtype.kind in "biufU" else []
+    return rng.choice([*reshaped, *as_text])
 
 
 # -------------------------------------------------------------------- TOML
