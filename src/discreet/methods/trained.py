@@ -35,8 +35,8 @@ class TrainedClassifier(NodeClassifier):
     learning_rate, weight_decay, epochs
         Adam, with a learning rate that falls to zero along a cosine.
     batch_size
-        Rows a step; None for all. On many training nodes (more than 34,000 with the defaults) batches are larger and
-        passes fewer than asked for, so that there are about 4,000 steps.
+        Rows a step; None for all. On many training nodes (more than 17,000 with the defaults) batches are larger and
+        passes fewer than asked for, so that there are about 2,000 steps.
     """
 
     _: KW_ONLY

@@ -21,11 +21,11 @@ from discreet.ops.sparse import SparseMatrix, feature_tensor, one_thread_if, sel
 Progress = Callable[[str, int, int], None]
 SMALL_BATCH = 4096
 """Rows up to which a step is quicker on one thread."""
-ENOUGH_STEPS = 4000
-"""Steps after which more of them teach a network little: what 30 passes over 34,000 rows in batches of 256 take."""
+ENOUGH_STEPS = 2000
+"""Steps after which more of them teach a network little: what 30 passes over 17,000 rows in batches of 256 take."""
 AT_ONCE = 1 << 16
 """Rows that are looked at together where nothing is learnt: bounds memory, and keeps them in a processor's caches."""
-LARGEST_BATCH = 4096
+LARGEST_BATCH = 2048
 """Rows beyond which a larger batch teaches no more per step (and single steps no longer fit a processor's caches)."""
 
 

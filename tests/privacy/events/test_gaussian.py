@@ -7,10 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from discreet.privacy.events.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.privacy import events
+from discreet.privacy.events.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_pld
+from discreet.privacy.events.grids import PLD_INTERVAL
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.7, 2.0, 6.0])
@@ -42,3 +45,14 @@ def test_monotone() -> None:
     grid = [gaussian_epsilon(mu, 1e-5) for mu in np.geomspace(1e-3, 10, 30)]
     assert all(a <= b for a, b in itertools.pairwise(grid))
     assert gaussian_epsilon(0.0, 1e-5) == 0.0
+
+
+@pytest.mark.parametrize(("multiplier", "count"), [(0.5, 1), (2.0, 1), (2.0, 7), (30.0, 100)])
+def test_the_distribution_is_above_the_closed_form_and_beside_dp_accounting(multiplier: float, count: int) -> None:
+    found = gaussian_pld(events.GaussianDpEvent(multiplier), count)
+    deviation = multiplier / math.sqrt(count)
+    theirs = pld.from_gaussian_mechanism(deviation, value_discretization_interval=PLD_INTERVAL)
+    for delta in (1e-3, 1e-6, 1e-10):
+        epsilon, exact = found.get_epsilon_for_delta(delta), gaussian_epsilon(1 / deviation, delta)
+        assert exact <= epsilon <= exact + 1e-6
+        assert epsilon == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-8)

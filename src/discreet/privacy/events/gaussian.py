@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from dp_accounting.dp_event import GaussianDpEvent
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from discreet.arrays import FloatArray
+from discreet.privacy.events.gaussian_pairs import OppositeMixtures
 from discreet.privacy.events.grids import PLD_INTERVAL, RDP_ORDERS, everything_lost, hopeless
 
 
@@ -20,12 +22,15 @@ def gaussian_variance(event: GaussianDpEvent) -> float:
 
 
 def gaussian_pld(event: GaussianDpEvent, count: int) -> pld.PrivacyLossDistribution:
-    """dp_accounting's distribution of the one Gaussian that ``count`` of them are."""
+    """The distribution of the one Gaussian that ``count`` of them are: the same both ways round, and pessimistic.
+
+    (``OppositeMixtures`` has the proof. dp_accounting's own answers agree to eleven digits, a Python call per point of
+    the grid at a time.)
+    """
     if hopeless(1 / (2 * event.noise_multiplier**2), count):
         return everything_lost()
-    return pld.from_gaussian_mechanism(
-        event.noise_multiplier / math.sqrt(count), value_discretization_interval=PLD_INTERVAL
-    )
+    pair = OppositeMixtures(np.array([0.0, 1.0]), np.array([1.0]), event.noise_multiplier / math.sqrt(count))
+    return pld.PrivacyLossDistribution(pair.pmf(PLD_INTERVAL))
 
 
 def gaussian_curve(event: GaussianDpEvent) -> FloatArray:
