@@ -24,6 +24,7 @@ _NAMES = {
     "DPGCN": "methods.dpgcn.estimator",
     "DPGNN": "methods.dp_gnn.estimator",
     "DPMLPClassifier": "methods.baselines.dp_mlp",
+    "DPSAGE": "methods.dp_gnn.sage",
     "EdgeLevel": "privacy.levels",
     "GAP": "methods.gap.estimator",
     "GCN": "methods.baselines.convolution",

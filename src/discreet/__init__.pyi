@@ -19,6 +19,7 @@ from discreet.methods.baselines.convolution import SAGE as SAGE
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier as DPMLPClassifier
 from discreet.methods.baselines.mlp import MLPClassifier as MLPClassifier
 from discreet.methods.dp_gnn.estimator import DPGNN as DPGNN
+from discreet.methods.dp_gnn.sage import DPSAGE as DPSAGE
 from discreet.methods.dpar.estimator import DPAR as DPAR
 from discreet.methods.dpdgc.estimator import DPDGC as DPDGC
 from discreet.methods.dpgcn.estimator import DPGCN as DPGCN

@@ -33,6 +33,7 @@ OWN: tuple[Declaration, ...] = (
     progressive.PROGAP,
     baselines.DP_MLP,
     dp_gnn.DP_GNN,
+    dp_gnn.DP_SAGE,
     dpar.DPAR,
     gcon.GCON,
     gcon.GCON_SSP,

@@ -11,6 +11,7 @@ from discreet.errors import PrivacyError
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import Decay, Examples, Layers, Multiplier, Norm, Rate, Rounds, Steps, Width
 from discreet.privacy.calibration import steps_for
+from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import Clipping, GradientSteps, Sampling, StepRule
 from discreet.training.descent import TrainOptions
@@ -109,7 +110,7 @@ class PrivatelyTrained(NodeClassifier):
 
     def _training_stage(self, name: str, query: GradientSteps, num_nodes: int) -> Stage:
         """The stage of the noisy steps, as many as asked for or as ε allows."""
-        if self.noise_multiplier is None:
+        if self.noise_multiplier is None or isinstance(query.level, NoPrivacy):
             return Stage.of(name, query, runs=self.steps)
         one = Stage(name, query, query.bound(), query.sampled_event(self.noise_multiplier))
         privacy = self._checked_privacy()

@@ -11,7 +11,8 @@ from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.egonets import EgoNets, SenderTable, sender_table, with_nobody
 from discreet.ops.slot_rows import RowTable, SlotRows
-from discreet.privacy.levels import Level
+from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.query import NO_BOUND
 from discreet.queries.kept_edges import KEY, bounded_graph
 from discreet.queries.reach import touched_examples
 
@@ -43,7 +44,12 @@ class BoundedEgoNets:
         return sum(self.fan_in**hop for hop in range(self.hops + 1))
 
     def touched(self) -> tuple[int, str]:
-        """How many ego-nets one unit can change, and why: ``reach.touched_examples``, with or without ``fan_in``."""
+        """How many ego-nets one unit can change, and why: ``reach.touched_examples``, with or without ``fan_in``.
+
+        Where nothing is protected there is no unit; one stands for it, and no bound is made of it.
+        """
+        if isinstance(self.level, NoPrivacy):
+            return 1, NO_BOUND
         return touched_examples(self.level, self.hops, num_nodes=self.num_nodes, failure=self.failure)
 
     def logits(self, private: PrivatePart, centres: IntArray, network: ReadsEgoNets) -> Tensor:

@@ -29,6 +29,7 @@ LEVELS = (
     "node:thinned,d_max=4,p=0.5,change=null",
     "node:thinned,d_max=4,p=0.5,change=replace",
 )
+EDGE_LEVELS = ("edge", "edge:directed")
 TWO_HOPS = (LEVELS[0], LEVELS[2], LEVELS[5], LEVELS[6])
 
 
@@ -64,6 +65,8 @@ def _outputs(spec: str, convolution: str, hops: int) -> QueryCase:
 
 
 CASES = [
+    *(_steps(spec, kind, 1) for spec in EDGE_LEVELS for kind in ("gcn", "sage", "gat")),
+    *(_outputs(spec, "sage", 1) for spec in EDGE_LEVELS),
     *(_steps(spec, "sage", 1) for spec in LEVELS),
     *(_steps(spec, "sage", 2) for spec in TWO_HOPS),
     *(_steps("node:owned,max_degree=2,change=null", kind, 1, 1) for kind in ("gcn", "gin", "gat")),

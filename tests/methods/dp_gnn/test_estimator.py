@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.audit.replay import replay_pair
+from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError, UncoveredReleaseError, UnsupportedError
+from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.dp_gnn.estimator import DPGNN
+from discreet.methods.dp_gnn.sage import DPSAGE
+from discreet.privacy.budget import Privacy
 from discreet.queries import kept_edges
 from tests.methods.audits import BASES, QUICK, audit, node, star, without_hub
 
@@ -93,3 +96,39 @@ def test_bad_input() -> None:
         DPGNN(node("neighbor:2"), **QUICK).fit(graph)
     with pytest.raises(UnsupportedError, match="no extra graphs"):
         DPGNN(node(), **QUICK).fit(graph, extra_graphs=[graph])
+
+
+# ------------------------------------------------------------------------ edge level, and none
+
+
+@pytest.mark.parametrize(("spec", "touched"), [("edge", 2), ("edge:directed", 1)])
+def test_an_edge_touches_the_examples_of_its_receivers(spec: str, touched: int) -> None:
+    directed = spec == "edge:directed"
+    for settings in ({"convolution": "sage"}, {"inference": "noisy"}, {"batch_size": 3, "convolution": "gat"}):
+        model = DPGNN(node(spec), **QUICK, **settings)  # type: ignore[arg-type]
+        report = replay_audit(model, lambda rng: small_graph(rng, directed=directed, num_nodes=8), pairs=10)
+        assert report.passed, report.violations[:3]
+        assert report.ratio["network"] == 1.0
+    facts = small_graph(np.random.default_rng(0), directed=directed).public
+    assert model.plan(facts).stages[0].query.parameters()["touched"] == touched
+
+
+def test_two_rounds_at_edge_level_are_refused_by_name() -> None:
+    facts = small_graph(np.random.default_rng(0)).public
+    with pytest.raises(UnsupportedError, match="more than one hop touch an unbounded number of examples"):
+        DPGNN(node("edge"), **QUICK, layers=2).plan(facts)
+    DPGNN(Privacy.none(), **QUICK, layers=2).plan(facts)
+
+
+def test_without_privacy_it_learns_and_promises_nothing() -> None:
+    graph = split(csbm(120, seed=0), "75/10/15", seed=0)
+    model = DPGNN(Privacy.none(), hidden=8, steps=40, noise_multiplier=3.0).fit(graph)
+    assert np.isinf(model.epsilon_spent_)
+    assert model.score(graph, "train") > 0.6
+
+
+def test_dp_sage_is_a_preset() -> None:
+    facts = small_graph(np.random.default_rng(0)).public
+    preset, plain = DPSAGE(node(), **QUICK), DPGNN(node(), **QUICK, convolution="sage", inference="noisy")
+    assert preset.covers == plain.covers == "weights+predictions"
+    assert [stage.event for stage in preset.plan(facts).stages] == [stage.event for stage in plain.plan(facts).stages]

@@ -30,6 +30,7 @@ GAP_EDGE = Subject("gap", "edge", parameters=(("hops", 2), ("epochs", 0)))
 GAP_NODE = Subject("gap", "node:owned,max_degree=3")
 DP_MLP = Subject("dp-mlp", "node:owned,max_degree=3")
 DP_GNN = Subject("dp-gnn", "node:owned,max_degree=3")
+DP_GNN_EDGE = Subject("dp-gnn", "edge")
 HOP_BAYES = Subject("hop-bayes", "edge")
 HUBS = Subject("hop-bayes", "edge", 1.0, (("hubs", True),))
 GCON = Subject("gcon", "edge")
@@ -157,6 +158,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     """Two cells for an undirected edge, each with noise of its own, which average to less."""
     patch.setattr(edge_cells.EdgeCells, "cells", property(lambda self: Cells(self.num_nodes, True)))
+
+
+@fault("an edge that stands in one example alone", "replay", DP_GNN_EDGE, "one unit touches at most")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ego_nets, "touched_examples", lambda *_, **__: (1, "the example of one end"))
 
 
 @fault("progressive sums without the root of two", "replay", PROGAP, "declared sensitivity", seen=True)

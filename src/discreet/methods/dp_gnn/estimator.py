@@ -13,7 +13,7 @@ from pydantic import Field
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import PublicPart, public_key
+from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork
@@ -21,7 +21,7 @@ from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Fraction, Norm, Rate
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
-from discreet.privacy.levels import Level
+from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.ego_net_outputs import EgoNetOutputs
 from discreet.queries.ego_net_steps import EgoNetSteps
@@ -29,7 +29,7 @@ from discreet.queries.ego_nets import BoundedEgoNets
 from discreet.queries.gradients import planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
-from discreet.training.descent import Progress
+from discreet.training.descent import Progress, training_rows
 from discreet.training.networks import Activation, module_state, restore_module
 from discreet.training.private import train_privately
 
@@ -39,19 +39,21 @@ STAGE, OUTPUTS = "network", "outputs"
 
 @dataclass(eq=False, repr=False)
 class DPGNN(PrivatelyTrained):
-    """Encoder, one or two rounds of messages, decoder, at level ``node`` or ``neighbor``.
+    """Encoder, one or two rounds of messages, decoder, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
     ----------
     convolution
         ``gcn`` (inverse degree), ``sage``, ``gin`` or ``gat`` (dot-product attention).
     layers
-        Rounds of messages: 1 or 2.
+        Rounds of messages: 1 or 2. At ``edge`` one: no degree is bounded there, so that after two rounds one edge could
+        stand in any number of examples.
     fan_in
         How many senders a node of an ego-net keeps at most: a public constant that bounds memory, not privacy.
     inference
         ``visible``: a prediction reads its node's full neighbourhood without noise and goes to that node, which is
-        assumed to see its neighbours' features; weights are covered. ``disjoint``: predictions are made on other
+        assumed to see its neighbours' features (at ``edge``, its own edges); weights are covered.
+        ``disjoint``: predictions are made on other
         graphs, which hold none of the training graph's nodes and nothing private (``public=True``); weights are
         covered. ``noisy``: the outputs of all nodes are released once with noise (paper 004's DP-SAGE) and predictions
         read them; all are covered.
@@ -62,7 +64,9 @@ class DPGNN(PrivatelyTrained):
 
     Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
     ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
-    the curator. With ``noisy`` as many outputs change, each by at most twice ``output_norm``.
+    the curator. At ``edge`` an undirected edge touches the examples of its two ends, a directed one that of its
+    receiver: aggregation weighs senders by the receiver's own degree, so no other example reads it. With ``noisy`` as
+    many outputs change, each by at most twice ``output_norm``.
     """
 
     declaration = dp_gnn.DP_GNN
@@ -86,10 +90,11 @@ class DPGNN(PrivatelyTrained):
     # ---------------------------------------------------------------- plan
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
+        what = "edges of its node" if FEATURES not in level.private else "features of its node's neighbours"
         return {
             "visible": (
-                "inference visible: a prediction reads the features of its node's neighbours and goes to that node "
-                "alone, which is assumed to see them; publishing it is not covered",
+                f"inference visible: a prediction reads the {what} and goes to that node alone, which is assumed to "
+                "see them; publishing it is not covered",
             ),
             "disjoint": (
                 "inference disjoint: predictions are made on graphs that share no node with the training graph",
@@ -136,6 +141,8 @@ class DPGNN(PrivatelyTrained):
     # ---------------------------------------------------------------- fit
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
+        if LABELS not in parts[0].private:
+            training_rows(parts[0])  # refuses a graph without a label, where that is no secret
         curator.draw_key(KEY)
         self.key_ = public_key(parts[0])
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
@@ -145,11 +152,13 @@ class DPGNN(PrivatelyTrained):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
+        if isinstance(self._checked_privacy().level, NoPrivacy):
+            return None
         here = public_key(part) == self.key_
         if self.inference == "noisy":
             return None if here else "outputs were released for the training graph alone"
         if self.inference == "visible":
-            return "a prediction reads the private features of neighbours; the guarantee covers the weights alone"
+            return "a prediction reads its node's neighbourhood without noise; the guarantee covers the weights alone"
         if here:
             return "this has the nodes of the training graph, and inference is disjoint"
         return "predictions are for graphs in which nothing is private: pass public=True"

@@ -1,0 +1,24 @@
+"""``dp-sage``: the preset of ``dp-gnn`` that paper 004 compares with."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from discreet.methods import dp_gnn
+from discreet.methods.dp_gnn.estimator import DPGNN, Inference
+from discreet.methods.dp_gnn.networks import Convolution
+
+
+@dataclass(eq=False, repr=False)
+class DPSAGE(DPGNN):
+    """GraphSAGE by noisy clipped gradients, whose outputs are released once with noise, at ``node`` or ``neighbor``.
+
+    The parameters and the guarantee of ``dp-gnn``, with ``convolution="sage"`` and ``inference="noisy"``: predictions
+    read released outputs, so all of them are covered.
+    """
+
+    declaration = dp_gnn.DP_SAGE
+
+    _: KW_ONLY
+    convolution: Convolution = "sage"
+    inference: Inference = "noisy"
