@@ -5,6 +5,7 @@ A section is a function ``(rng) -> (arguments, prepare)``. Options come from the
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import random
@@ -423,6 +424,7 @@ def _released() -> Path:
     import tempfile
 
     folder = Path(tempfile.mkdtemp(prefix="fuzz-release-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     save_npz(SMALL, folder / "graph.npz")
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         arguments = ["train", "--data", str(folder / "graph.npz"), *QUICK, "--out", str(folder / "release")]
