@@ -46,6 +46,18 @@ def test_at_node_level_they_are_for_research_or_cost_epsilon(capsys: pytest.Capt
     assert "for somebody in both" in out
 
 
+def test_figures_are_entered_in_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+    release, book = trained(capsys, *NODE), ["--ledger", "book.db", "--dataset", "bank"]
+    options = ["--epsilon", "1", "--out", "figures.json", *book, "--json"]
+    code, out, err = run(capsys, "evaluate", release, *small(), *options)
+    assert code == 0, err
+    (total,) = json.loads(run(capsys, "ledger", "book.db", "--json")[1])["totals"]
+    (entry,) = total["entries"]
+    assert entry["id"] == json.loads(out)["ledger"]
+    assert entry["certificate"] == json.loads(Path("figures.json").read_text())["digest"]
+    assert total["epsilon"] == pytest.approx(1.0)
+
+
 def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     release = trained(capsys, *NODE)
     assert "--epsilon" in refused(capsys, "evaluate", release, *small(), "--out", "figures.json")

@@ -134,6 +134,9 @@ def test_another_graph_is_uncovered(capsys: pytest.CaptureFixture[str], tables: 
     code, _, err = run(capsys, *arguments)
     assert code == 2
     assert "no stage paid for" in err
+    assert "give it to train with --also, or use discreet extend" in err
+    assert "--uncovered" in err
+    assert "=True" not in err
     assert not Path("p.csv").exists()
     assert run(capsys, *arguments, "--uncovered")[0] == 0
 

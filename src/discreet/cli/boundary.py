@@ -20,7 +20,14 @@ from typing import Any
 
 import typer
 
-from discreet.errors import DiscreetError, InterruptedRunError, InvalidInputError, NotFittedError, PlanViolationError
+from discreet.errors import (
+    DiscreetError,
+    InterruptedRunError,
+    InvalidInputError,
+    NotFittedError,
+    PlanViolationError,
+    UncoveredReleaseError,
+)
 
 FAILED, MENDABLE, BUG = 1, 2, 70
 INTERRUPTED, UNREAD, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM
@@ -29,6 +36,22 @@ REPORT = "please report it as SECURITY.md says, with the output of `discreet doc
 _PACKAGE = Path(__file__).parents[1]
 # Promises of our own code that our own code broke.
 _OURS = (PlanViolationError, NotFittedError)
+
+
+# How refusals of the library name what to do, and how the command does.
+_OPTIONS = {
+    "uncovered=True predicts": "--uncovered predicts",
+    "public=True": "--public-graph",
+    "audience='owner'": "--audience owner",
+    "pass it to fit as one of extra_graphs": "give it to train with --also",
+    "or extend the release": "or use discreet extend",
+}
+
+
+def _as_options(sentence: str) -> str:
+    for python, option in _OPTIONS.items():
+        sentence = sentence.replace(python, option)
+    return sentence
 
 
 class InternalError(DiscreetError):
@@ -63,6 +86,8 @@ def exit_code(run: Callable[[], Any]) -> int:
             code = run()
         except InternalError as error:
             return _fail(str(error), BUG)
+        except UncoveredReleaseError as error:
+            return _fail(_as_options(str(error)), MENDABLE)
         except InvalidInputError as error:
             return _fail(str(error), MENDABLE)
         except typer.TyperException as error:

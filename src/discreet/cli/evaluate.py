@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.figures import figures_text, table_text
-from discreet.cli.options import ComputeOptions, DataOptions, Delta, Json, Release, delta_of
+from discreet.cli.options import ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
 from discreet.cli.output import print_json, report, say
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def evaluate(
     release: Release,
     data: DataOptions,
     compute: ComputeOptions,
+    ledger: LedgerOptions,
     epsilon: Annotated[
         float | None, typer.Option(help="Release the figures with noise, at this cost, where labels are private.")
     ] = None,
@@ -37,13 +39,14 @@ def evaluate(
     from discreet.release.load import load_release
 
     check_out(out, epsilon)
+    ledger.check()
     if out is not None:
         check_free(out)
     estimator = load_release(release, compute.prepare())
     level = estimator._checked_privacy().level
     graph = data.load(level, estimator.schema_)
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
-        _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, as_json)
+        _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)
         return
     result = {"release": str(release), "data": graph.name, "nodes": nodes}
     found = figures_of_fit(estimator, graph, private=True, ids=nodes)
@@ -70,17 +73,22 @@ def _with_noise(
     nodes: str,
     bins: int,
     out: Path | None,
+    ledger: LedgerOptions,
     as_json: bool,
 ) -> None:
     from discreet.files import write_whole
     from discreet.release.certified_figures import as_file, certified_figures, plan_figures
 
     options: Any = {"ids": nodes, "bins": bins}
-    say(plan_figures(estimator, graph, epsilon, delta_of(delta), **options), as_json)
+    plan = plan_figures(estimator, graph, epsilon, delta_of(delta), **options)
+    entry = ledger.reserve("evaluate", [plan])
+    say(plan, as_json)
     found = certified_figures(estimator, graph, epsilon, delta_of(delta), **options)
     if out is not None:
-        write_whole(out, as_file(found))
+        text = as_file(found)
+        write_whole(out, text)
+        entry.settle(str(json.loads(text)["digest"]))
     if as_json:
-        print_json({**found, "out": None if out is None else str(out)})
+        print_json({**found, "out": None if out is None else str(out), "ledger": entry.entry})
     else:
         print(f"\n{table_text(found)}")

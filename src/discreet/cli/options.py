@@ -302,7 +302,12 @@ class Reservation(NamedTuple):
             return
         from discreet.privacy.release_folder import read_certificate
 
-        self.ledger.release(self.entry, str(read_certificate(folder)["digest"]))
+        self.settle(str(read_certificate(folder)["digest"]))
+
+    def settle(self, digest: str) -> None:
+        """Say that what has this digest is what was reserved."""
+        if self.ledger is not None and self.entry is not None:
+            self.ledger.release(self.entry, digest)
 
 
 class Choice(NamedTuple):
