@@ -96,6 +96,7 @@ def test_level_none_says_that_it_is_not_private(capsys: pytest.CaptureFixture[st
         (["--device", "toaster"], "toaster"),
         (["--column", "id"], "ROLE=NAME"),
         (["--column", "id=a", "--column", "id=b"], "given twice"),
+        (["--column", "directed=yes"], "no role 'directed'"),
         (["--nonsense"], "nonsense"),
     ],
 )

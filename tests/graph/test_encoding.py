@@ -70,6 +70,12 @@ def test_cells_that_do_not_fit(column: Column, words: str) -> None:
         encode(TABLE, [column])
 
 
+def test_two_features_of_one_name_are_refused() -> None:
+    table = pd.DataFrame({"a": ["x"], "a=x": [1.0]})
+    with pytest.raises(GraphError, match="a feature called 'a=x'"):
+        encode(table, [Column("a", "category", categories=("x",)), Column("a=x", "as-is")])
+
+
 def test_many_categories_stay_sparse() -> None:
     names = tuple(f"c{place}" for place in range(500))
     matrix, _ = encode(pd.DataFrame({"c": names, "z": range(500)}), [Column("c", "category", categories=names)])

@@ -91,5 +91,9 @@ def test_files_that_are_no_schema(tmp_path: Path) -> None:
         read_schema(tmp_path / "schema.toml")
     with pytest.raises(GraphError, match="unknown key"):
         Schema.from_json({"colour": 1})
+    with pytest.raises(GraphError, match="not a list"):
+        Schema.from_json({"columns": 5})
+    with pytest.raises(GraphError, match="needs a value"):
+        Schema.from_json({"columns": [{"names": ["a"], "kind": "as-is", "missing": [1]}]})
     with pytest.raises(GraphError, match="without names"):
         Schema.from_json({"columns": [{"kind": "as-is"}]})

@@ -336,6 +336,7 @@ def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
 
 LISTS = ("features", "ignore", "classes")
 """Roles of --column that take several names, with commas or by being repeated."""
+SINGLE = ("source", "target", "time", "id", "label", "split", "weights")
 
 
 def read_roles(given: Sequence[str]) -> dict[str, Any]:
@@ -345,6 +346,8 @@ def read_roles(given: Sequence[str]) -> dict[str, Any]:
         role, equals, name = text.partition("=")
         if not equals or not name.strip():
             raise ParameterError(f"--column takes ROLE=NAME, not {shown(text)}")
+        if role not in (*LISTS, *SINGLE):
+            raise ParameterError(f"--column has no role {shown(role)}: use {', '.join((*SINGLE, *LISTS))}")
         if role in LISTS:
             roles[role] = [*roles.get(role, ()), *(part.strip() for part in name.split(",") if part.strip())]
         elif role in roles:

@@ -63,6 +63,9 @@ def encode(table: pd.DataFrame, columns: Sequence[Column]) -> tuple[Any, tuple[s
         names += named
     if not names:
         raise GraphError("the node table has no feature columns")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise GraphError(f"two columns of the node table give a feature called {twice!r}: rename one of them")
     if len(blocks) == 1:
         return blocks[0], tuple(names)
     if any(sp.issparse(block) for block in blocks):

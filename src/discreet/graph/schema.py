@@ -101,6 +101,8 @@ class Column:
     def _check_missing(self) -> None:
         if self.missing is None or self.missing == INDICATOR:
             return
+        if not isinstance(self.missing, str | int | float):
+            raise GraphError(f"{self._words} needs a value or {INDICATOR!r} for a missing one, not {self.missing!r}")
         if self.kind in (NUMERIC, AS_IS) and not _is_number(self.missing):
             raise GraphError(f"{self._words} is a number: missing must be a number or {INDICATOR!r}")
         if self.kind == CATEGORY and self.categories is not None and self.missing not in self.categories:
@@ -234,6 +236,8 @@ class Schema:
             raise GraphError(f"the schema of the release has the unknown key {unknown[0]!r}")
         settings = dict(given)
         runs = settings.pop("columns", None)
+        if runs is not None and not isinstance(runs, list):
+            raise GraphError("the columns of the schema of the release are not a list")
         columns = None if runs is None else tuple(column for run in runs for column in _columns_of_run(run))
         ignored, features = (_names_of(settings.pop(key, None)) for key in ("edges_ignored", "features"))
         return cls(columns, **settings, edges_ignored=ignored or (), features=features)
