@@ -14,7 +14,10 @@ from discreet.graph import splits
 from discreet.privacy.levels import parse_level
 from tests.cli.helpers import run
 
-GRAPH = {"--data", "--data-root", "--column", "--directed", "--undirected", "--trust-download"}
+GRAPH = {
+    *("--data", "--data-root", "--column", "--schema", "--directed", "--undirected", "--edges-until"),
+    "--trust-download",
+}
 SPLIT = {"--split", "--seed"}
 METHOD = {"--method", "--level", "--epsilon", "--delta", "--set", "--seed"}
 COMPUTE = {"--device", "--threads"}
@@ -27,7 +30,7 @@ SHARED = {
     "extend": GRAPH | COMPUTE,
     "audit": METHOD | COMPUTE,  # on graphs of its own
     "bench": {"--data-root"},  # a suite brings the rest
-    "data": {"--data-root"},
+    "data": {"--data-root", "--column", "--schema", "--directed", "--edges-until", "--level"},
     "doctor": {"--data-root"},
     "methods": set(),
     "verify": set(),
