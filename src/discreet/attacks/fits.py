@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Protocol
 
 from sklearn.base import clone
@@ -14,6 +13,7 @@ from discreet.arrays import FloatArray
 from discreet.attacks.victim import Victim
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
+from discreet.workers import map_in_workers
 
 Progress = Callable[[str, int, int], None]
 
@@ -48,26 +48,20 @@ def visible_rows(victim: Victim) -> FloatArray:
 def run_fits(fits: Sequence[Fit], workers: int, title: str, progress: Progress | None = None) -> list[FloatArray]:
     """What each fit gave, in order. ``workers=0`` stays in this process."""
     found = []
-    for number, kept in enumerate(_results(fits, workers)):
-        found.append(kept)
-        if progress is not None:
-            progress(title, number + 1, len(fits))
+    with closing(_results(fits, workers)) as results:  # its processes end with it
+        for number, kept in enumerate(results):
+            found.append(kept)
+            if progress is not None:
+                progress(title, number + 1, len(fits))
     return found
 
 
-def _results(fits: Sequence[Fit], workers: int) -> Iterator[FloatArray]:
+def _results(fits: Sequence[Fit], workers: int) -> Generator[FloatArray, None, None]:
     if workers == 0:
         yield from (fit.run() for fit in fits)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-        yield from pool.map(_run, fits)
+    else:
+        yield from map_in_workers(_run, fits, workers)
 
 
 def _run(fit: Fit) -> FloatArray:
     return fit.run()
-
-
-def _one_thread() -> None:
-    import torch
-
-    torch.set_num_threads(1)

@@ -25,7 +25,7 @@ from discreet.ops.rows import finite_rows, normalize_rows
 from discreet.ops.sparse import SparseMatrix
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Plan, Stage, split_note
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.queries.sums import NeighbourSums
@@ -116,7 +116,7 @@ class ProGAP(ProgressiveClassifier):
 
     def _steps_stage(self, name: str, network: nn.Module, facts: PublicFacts, share: float, steps: int) -> Stage:
         level, rule = self._checked_privacy().level, StepRule(self.clip_norm)
-        size = count_parameters(network)
+        size = planned_parameters(network, facts.num_train)
         query = OwnRecordSteps(level, f"clipped gradients of the {name}", size, facts.num_train, rule)
         return Stage.of(name, query, share=share, runs=steps)
 
