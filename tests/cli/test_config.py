@@ -68,7 +68,8 @@ def test_a_bad_file_gets_one_sentence(capsys: pytest.CaptureFixture[str], text: 
 
 
 def test_no_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no configuration at nowhere.toml" in refused(capsys, "train", "--config", "nowhere.toml")
+    assert "nowhere.toml" in refused(capsys, "train", "--config", "nowhere.toml")
+    assert "/dev/zero" in refused(capsys, "train", "--config", "/dev/zero")
     assert "run.toml" in refused(capsys, "train", "--save-config", "run.toml")
 
 

@@ -134,6 +134,8 @@ def _base(name: str) -> list[str]:
         "plan": [*data, *QUICK],
         "tune": [*data, *QUICK, "--search", "hidden=4,6", "--trials", "1.1", *out],
         "predict": ["release", *data, *out],
+        "evaluate": ["release", *data],
+        "extend": ["release", *data, "--epsilon", "1", *out],
         "verify": ["release"],
         "audit": ["--pairs", "1", "--fits", "0", "--samples", "0", *QUICK, *out],
         "attack": [*data, *QUICK, "--shadows", "4", "--fits", "0", "--pairs", "10", "--nodes", "2", "--no-compare"],

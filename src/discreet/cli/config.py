@@ -14,25 +14,27 @@ from __future__ import annotations
 import difflib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from discreet.errors import DataNotFoundError, ParameterError
+from discreet.errors import ParameterError
 
 LEFT_OUT = ("config", "save_config", "out", "as_json", "debug", "log_level", "log_json", "help")
 """What a file of options does not hold: where it lies itself, where a run writes, and how it speaks."""
-LARGEST = 1_000_000
-"""Bytes: a configuration is a page, no data."""
 
 
 def load_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make the options of a file the defaults of this command; typer calls this before it reads any other option."""
+    from discreet.files import parse_toml, read_text
+
     if path is not None:
-        context.default_map = {**(context.default_map or {}), **_defaults(context, _read(path), path)}
+        context.default_map = {
+            **(context.default_map or {}),
+            **_defaults(context, parse_toml(read_text(path, "configuration"), str(path)), path),
+        }
     return path
 
 
@@ -46,7 +48,7 @@ SaveConfig = Annotated[Path | None, typer.Option(help="Write the options of this
 
 
 def write_config(path: Path, context: typer.Context) -> None:
-    """Write every option of this run that has a value, so that ```--config``` repeats it; whole or not at all."""
+    """Write every option of this run that has a value, so that ``--config`` repeats it; whole or not at all."""
     from discreet.files import write_whole
 
     lines = []
@@ -57,17 +59,6 @@ def write_config(path: Path, context: typer.Context) -> None:
         elif stands_for is None and value is not None and value != []:
             lines.append(f"{flag} = {_toml(value)}")
     write_whole(path, "\n".join(lines) + "\n")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise ParameterError(f"{path} is too large for a configuration")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise DataNotFoundError(f"there is no configuration at {path}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ParameterError(f"{path} is not valid TOML: {error}") from None
 
 
 def _flags(context: typer.Context) -> dict[str, tuple[str, bool | None]]:
