@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python examples/demo.py --out $(OUT)
+	$(BIN)/python examples/payments/run.py --out $(OUT)
 
 # Before every commit, about a minute: lint, types, imports, documents, and each contract where it is cheap.
 check: lint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import shlex
 import sys
@@ -20,9 +19,8 @@ FOLDER = Path(__file__).parents[2] / "examples" / "payments"
 
 
 def readme_commands() -> list[str]:
-    block = re.search(r"```console\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert block is not None
-    return block.group(1).splitlines()
+    found: list[str] = runpy.run_path(str(FOLDER / "run.py"))["commands"]()
+    return found
 
 
 def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> None:

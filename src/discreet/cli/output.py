@@ -27,8 +27,9 @@ def report(result: dict[str, Any], as_json: bool) -> None:
         print_json(result)
         return
     print()
+    width = max([14, *map(len, result)]) + 2
     for key, value in result.items():
-        print(f"{key:16}{shown(value)}")
+        print(f"{key:{width}}{shown(value)}")
 
 
 def shown(value: Any) -> str:
