@@ -62,6 +62,19 @@ def test_a_suite_runs_and_is_not_run_again(tmp_path: Path, capsys: pytest.Captur
     assert "[1/1, " in capsys.readouterr().err
 
 
+def test_a_trial_whose_default_changed_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["bench", str(written(tmp_path)), "--out", str(out), "--jobs", "1", "--only", "name=mlp"]
+    assert main([*command, "--seeds", "2"]) == 0
+    first, second = lines(out)
+    aged = [{**first, "settings": "older"}, {**second, "settings": None, "versions": {"source": "older"}}]
+    (out / RESULTS).write_text("".join(json.dumps(row) + "\n" for row in aged))
+    capsys.readouterr()
+    assert main([*command, "--seeds", "2"]) == 0
+    assert [row["settings"] for row in lines(out)] == ["older", None, first["settings"]]
+    assert "1 of 2 rows were made by another version of the source" in capsys.readouterr().out
+
+
 def wait_for(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:
     for _ in range(3000):
         if len((folder / RESULTS).read_bytes().splitlines() if (folder / RESULTS).exists() else []) >= count:

@@ -46,3 +46,10 @@ def test_results_of_other_machines_are_merged(tmp_path: Path) -> None:
     lines = [json.dumps(row(1)), "half a li", json.dumps(row(2, "failed")), json.dumps(row(3)), "[1]"]
     (tmp_path / "elsewhere.jsonl").write_text("\n".join(lines))
     assert {key: found["status"] for key, found in read_rows(tmp_path).items()} == dict.fromkeys("123", "ok")
+
+
+def test_rows_of_an_older_default_give_way_even_to_a_failure(tmp_path: Path) -> None:
+    old = {**row(1), "settings": "old", "started": "2026-01-01"}
+    new = {**row(1, "failed"), "settings": "new", "started": "2026-02-01"}
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, (new, old))))
+    assert read_rows(tmp_path)["1"]["settings"] == "new"

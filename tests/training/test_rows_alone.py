@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from discreet.methods.dp_gnn.networks import CONVOLUTIONS, EgoNetwork
+from discreet.methods.dp_gnn.networks import CONVOLUTIONS, EgoNetwork, EgoShape
 from discreet.methods.dpdgc.networks import JointNetwork, RowEmbedding
 from discreet.methods.hop_bayes.combiner import Weigher
 from discreet.ops.affine_calls import pull_back, record
@@ -83,7 +83,7 @@ def test_two_weights(generator):
 def test_networks_on_ego_nets(kind, hops, fan_in, hidden, convolution, generator):
     slots = sum(fan_in**hop for hop in range(hops + 1))
     given, mask = features(30, generator, slots), (torch.rand(COUNT, slots, generator=generator) < 0.7).numpy()
-    network = EgoNetwork(30, hidden, CLASSES, convolution, hops, "relu", generator)
+    network = EgoNetwork(30, EgoShape(convolution, hidden, hops, "relu"), CLASSES, generator)
 
     def logits_of(chosen):
         here = mask[chosen.numpy()]

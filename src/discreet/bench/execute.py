@@ -43,7 +43,13 @@ def execute(trial: Trial, root: Path | None) -> dict[str, Any]:
 
 def head(trial: Trial) -> dict[str, Any]:
     """What a row says of its trial, whatever came of it."""
-    return {"id": trial.id, "format": FORMAT, "trial": trial.to_json(), "versions": versions()}
+    return {
+        "id": trial.id,
+        "format": FORMAT,
+        "trial": trial.to_json(),
+        "settings": trial.settings_digest,
+        "versions": versions(),
+    }
 
 
 def reason_of(error: BaseException) -> str:

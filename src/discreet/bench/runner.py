@@ -1,4 +1,4 @@
-"""Run what a suite still lacks: results that are there are never computed again."""
+"""Run what a suite still lacks: results that are there are computed again only where a default changed since."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
     absent = _absent(trials, options)
     with Store(folder) as store:
         rows = read_rows(folder)
-        todo = [trial for trial in trials if trial.dataset not in absent and _lacks(rows.get(trial.id), options)]
+        todo = [trial for trial in trials if trial.dataset not in absent and _lacks(rows.get(trial.id), trial, options)]
         clock = _Clock(rows.values(), todo, options.jobs)
         with _progress(clock, options.verbose) as tell:
 
@@ -74,8 +74,11 @@ def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
     return Outcome(rows, absent, clock.done)
 
 
-def _lacks(row: Row | None, options: Options) -> bool:
-    return row is None or (options.retry_failed and row["status"] != "ok")
+def _lacks(row: Row | None, trial: Trial, options: Options) -> bool:
+    """Whether to run the trial: there is no row, it failed and is wanted again, or it ran with another default."""
+    if row is None or (options.retry_failed and row["status"] != "ok"):
+        return True
+    return row.get("settings") is not None and row["settings"] != trial.settings_digest
 
 
 def _absent(trials: Sequence[Trial], options: Options) -> dict[str, str]:

@@ -61,14 +61,24 @@ class Store:
 
 
 def read_rows(folder: Path) -> dict[str, Row]:
-    """Every row of a folder by its trial's address; a success outweighs a failure, else the later row counts."""
+    """Every row of a folder by its trial's address.
+
+    Of rows that ran with the same parameters a success outweighs a failure, else the later row counts; where a default
+    changed between them, the one that was started later counts, whatever came of it.
+    """
     rows: dict[str, Row] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for row in _lines(path):
             before = rows.get(row["id"])
-            if before is None or before["status"] != "ok" or row["status"] == "ok":
+            if before is None or _outweighs(row, before):
                 rows[row["id"]] = row
     return rows
+
+
+def _outweighs(row: Row, before: Row) -> bool:
+    if row.get("settings") != before.get("settings"):
+        return str(row.get("started", "")) >= str(before.get("started", ""))
+    return before["status"] != "ok" or row["status"] == "ok"
 
 
 def _lines(path: Path) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.bench.execute import source_digest
 from discreet.bench.suite import COSTS, SCORES, Figure, Suite, Table
 from discreet.bench.summary import Cell, Row, cells
 from discreet.bench.trials import Entry, grid_key
@@ -205,7 +206,9 @@ def _notes(table: Table, found: Sequence[Cell]) -> list[str]:
             label = f"{cell.at['name']} on {cell.at['dataset']}: {reason}"
             reasons[label] = reasons.get(label, 0) + 1
     notes += [f"failed {count} ×: {label}" for label, count in reasons.items()]
-    return notes
+    made = [row["versions"]["source"] for cell in found for row in cell.rows if row.get("versions", {}).get("source")]
+    old = sum(source != source_digest() for source in made)
+    return [*notes, f"{old} of {len(made)} rows were made by another version of the source"] if old else notes
 
 
 # -------------------------------------------------------------------- checks

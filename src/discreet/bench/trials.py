@@ -15,6 +15,7 @@ from discreet.bench.graphs import canonical, with_options
 from discreet.bench.suite import Case, Suite
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError
 from discreet.files import from_json, to_json
+from discreet.methods.declaration import DISCREET
 
 FORMAT = 1
 EVERY = "*"
@@ -74,6 +75,18 @@ class Trial:
         """The address without the seed: trials that differ in nothing else are one figure."""
         return _address({**self.to_json(), "seed": None})
 
+    @property
+    def settings_digest(self) -> str | None:
+        """A hash of every parameter that the trial runs with, given or by default; None for a measure.
+
+        A default that changed changes it, so that a row of the old default is known.
+        """
+        if self.measure is not None:
+            return None
+        parameters = estimator_of(self).get_params(deep=False)
+        plain = {key: to_json(value) for key, value in parameters.items() if key not in ("privacy", "compute")}
+        return _address({"settings": plain})[:12]
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -121,10 +134,8 @@ def estimator_of(trial: Trial) -> Any:
 
     kind = load_method(find_method(trial.method))
     delta: Any = trial.delta
-    estimator = kind(Privacy(parse_level(trial.level), trial.epsilon, delta))
     settings = checked_settings(kind, trial.method, trial.settings)
-    estimator.set_params(**{"random_state": trial.seed, **settings})
-    return estimator
+    return kind(Privacy(parse_level(trial.level), trial.epsilon, delta), **{"random_state": trial.seed, **settings})
 
 
 def grid_key(key: str) -> str:
@@ -271,8 +282,25 @@ def _split(suite: Suite, case: Case, dataset: str) -> str:
 
 def _name(case: Case, method: str) -> str:
     if case.method == EVERY or case.name is None:
-        return method or str(case.measure)
+        preset = case.settings.get("preset", DISCREET)
+        return (method or str(case.measure)) + ("" if preset == DISCREET else f", preset {preset}")
     return case.name
+
+
+def with_preset(suite: Suite, preset: str) -> Suite:
+    """The cases of methods that have the preset, with its settings in the place of the suite's; names say so."""
+    from discreet.methods.registry import list_methods
+
+    known = list_methods()
+    having = [case for case in suite.cases if case.method in known and preset in known[case.method].presets]
+    if not having:
+        raise ParameterError(f"suite {suite.name} has no method with preset {preset!r}")
+    cases: dict[str, Case] = {}
+    for case in having:
+        name = f"{case.method}, preset {preset}"
+        made = case.model_copy(update={"name": name, "settings": {"preset": preset}, "grid": {}, "paper": {}})
+        cases.setdefault(made.model_dump_json(), made)
+    return suite.model_copy(update={"cases": list(cases.values())})
 
 
 def paper_only(suite: Suite) -> Iterator[Entry]:

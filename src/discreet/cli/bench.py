@@ -38,11 +38,17 @@ class TrialOptions:
         int | None, typer.Option(min=0, max=SEED.high // 2, help="The first seed, instead of the suite's.")
     ] = None
 
+    preset: Annotated[
+        str | None, typer.Option(help="Run the cases of methods that have this preset (paper) with it, and no others.")
+    ] = None
+
     def read(self, suite: Suite) -> tuple[list[Entry], list[Entry]]:
         """The trials that are wanted, and what tables show of others: figures that a paper printed."""
         from discreet.bench.tables import check_layout
-        from discreet.bench.trials import expand, paper_only, select
+        from discreet.bench.trials import expand, paper_only, select, with_preset
 
+        if self.preset is not None:
+            suite = with_preset(suite, self.preset)
         entries, printed = expand(suite, seeds=self.seeds, first_seed=self.first_seed), list(paper_only(suite))
         check_layout(suite, [*entries, *printed])
         return select(entries, self.only or ()), [] if self.only else printed

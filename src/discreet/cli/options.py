@@ -73,6 +73,9 @@ LevelSpec = Annotated[
 Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --level none.")]
 Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
+Preset = Annotated[
+    str, typer.Option(help="Settings that are not given: discreet, or paper for a method that bears a paper's name.")
+]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Threads = Annotated[
     int | None,
@@ -179,6 +182,7 @@ class MethodOptions:
     level: LevelSpec = "edge"
     epsilon: Epsilon = 4.0
     delta: Delta = "auto"
+    preset: Preset = "discreet"
     settings: Settings = None
     seed: Seed = 0
     device: Device = "cpu"
@@ -199,16 +203,21 @@ class MethodOptions:
         from discreet.methods.parameters import parse_settings  # torch, once the words are known to be right
 
         kind = load_method(declared)
-        settings = parse_settings(kind, self.method, self.settings or ())
-        estimator = kind(privacy, compute=self._compute()).set_params(**{"random_state": self.seed, **settings})
+        settings = parse_settings(kind, self.method, [f"preset={self.preset}", *(self.settings or ())])
+        estimator = kind(privacy, compute=self._compute(), **{"random_state": self.seed, **settings})
         estimator._checked_privacy()
         return estimator
 
     def _auto(self) -> Choice:
         """A choice that waits for the graph's public facts."""
+        from discreet.methods.declaration import DISCREET
         from discreet.methods.parameters import parse_settings
         from discreet.methods.recommend import Auto
 
+        if self.preset != DISCREET:
+            raise ParameterError(
+                f"--method auto chooses among our own settings: name a method for --preset {self.preset}"
+            )
         own = [text for text in self.settings or () if text.partition("=")[0] in Auto.SETTINGS]
         auto = Auto.from_settings(self._privacy(), own)
         level, compute = auto.privacy.level, self._compute()

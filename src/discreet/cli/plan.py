@@ -23,13 +23,14 @@ def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_jso
 
 
 def _as_json(made: Plan) -> dict[str, Any]:
+    from discreet.release.evaluate import spent_by
+
     return {
         "method": made.method,
         "level": made.privacy.level.spec,
         "epsilon": made.privacy.epsilon,
         "delta": made.delta,
-        "epsilon_spent": made.epsilon,
-        "accounting": made.accounting,
+        **spent_by(made),
         "epsilon_by_accountant": made.spend(),
         "covers": made.covers,
         "stages": [{**stage.to_json(), "noise_std": stage.noise_std} for stage in made.stages],

@@ -91,6 +91,7 @@ def predict(
     check_file_type(out)
     top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
+    _warn_of_claims(estimator)
     graph = data.read(estimator.schema_)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
@@ -101,6 +102,16 @@ def predict(
         _warn_of_many_owners(estimator, audience, len(table))
         write_predictions(out, table)
     report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)
+
+
+def _warn_of_claims(estimator: NodeClassifier) -> None:
+    claim = estimator.certificate_.get("claim")
+    if claim is not None:
+        print(
+            f"this release covers nothing: its epsilon is {claim['status']} ({claim['by']}), and predictions are as "
+            "open as the data",
+            file=sys.stderr,
+        )
 
 
 def _warn_of_many_owners(estimator: NodeClassifier, audience: str, rows: int) -> None:

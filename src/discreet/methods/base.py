@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
@@ -27,20 +27,22 @@ from discreet.graph.parts import PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
-from discreet.methods.declaration import Declaration
+from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import OBJECTS, Compute, Seed, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
-from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.plan import Claim, Plan, Stage, make_plan
 from discreet.privacy.query import Exposed
 from discreet.privacy.release_folder import write_release
 from discreet.privacy.statement import Statement
 from discreet.queries.owner import open_for_prediction
 from discreet.training.descent import Progress
+
+PresetName = Literal["discreet", "paper"]
 
 EXPOSED = "training"
 """The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
@@ -70,6 +72,10 @@ class NodeClassifier(BaseEstimator):
         Fixes the privacy noise, for tests: the certificate then says *not for release*.
     compute
         Device and threads; cannot affect privacy.
+    preset
+        Where parameters that are not given come from. ``discreet``: our defaults, those of the signature. ``paper``,
+        for methods that bear the name of a paper: that paper's settings; the plan says where they differ from its way
+        and why. A parameter that is given in the same call counts, whatever the preset.
 
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
     ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
@@ -93,6 +99,32 @@ class NodeClassifier(BaseEstimator):
     random_state: Seed | None = 0
     insecure_noise_seed: Seed | None = None
     compute: Compute | None = None
+    preset: PresetName = "discreet"
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Note what is given: the preset decides the rest."""
+        made = super().__new__(cls)
+        made.__dict__["_given"] = frozenset(given)
+        return made
+
+    def __post_init__(self) -> None:
+        """Nothing but parameters that are not given is settled here, so clones are equal."""
+        self._take_preset(self.__dict__.pop("_given", frozenset()))
+
+    def set_params(self, **params: Any) -> Self:
+        """As in scikit-learn; a call with ``preset`` also settles every parameter of a preset that it does not give."""
+        super().set_params(**params)
+        if "preset" in params:
+            self._take_preset(params.keys())
+        return self
+
+    def _take_preset(self, given: Collection[str]) -> None:
+        presets = self.declaration.presets if hasattr(type(self), "declaration") else {}
+        chosen = presets[self.preset].settings if isinstance(self.preset, str) and self.preset in presets else {}
+        decided = {name for preset in presets.values() for name in preset.settings} - set(given)
+        for field in fields(self):
+            if field.name in decided:
+                setattr(self, field.name, chosen.get(field.name, field.default))
 
     # ---------------------------------------------------------------- what a subclass writes
 
@@ -177,8 +209,21 @@ class NodeClassifier(BaseEstimator):
         if not drafts and isinstance(level, NoPrivacy):
             drafts = [Stage.of(EXPOSED, Exposed())]
         largest = max(facts.num_nodes for facts in (public, *extra))
-        notes, claim = self._notes(public, level), self._claim((public, *extra), level)
+        notes = (*self._preset_notes(level), *self._notes(public, level))
+        claim = self._claim((public, *extra), level)
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
+
+    def _preset_notes(self, level: Level) -> list[str]:
+        """What a preset is, and where it is not what its paper does."""
+        if self.preset == DISCREET:
+            return []
+        preset = self.declaration.presets[self.preset]
+        notes = [f"preset {self.preset}: settings of {self.declaration.paper}, under our accounting"]
+        notes += [f"differs from the paper: {text}" for text in preset.differs]
+        usual = preset.levels.get(level.kind)
+        if usual is not None and parse_level(usual).spec != level.spec:
+            notes.append(f"differs from the paper: its figures are for level {usual}, and this is {level.spec}")
+        return notes
 
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
@@ -270,6 +315,8 @@ class NodeClassifier(BaseEstimator):
             raise ParameterError(f"{self.method}: privacy must be a Privacy, not {self.privacy!r}")
         if self.compute is not None and not isinstance(self.compute, Compute):
             raise ParameterError(f"{self.method}: compute must be a Compute, not {self.compute!r}")
+        if self.preset != DISCREET and self.preset not in self.declaration.presets:
+            raise UnsupportedError(f"{self.method} has no preset {self.preset!r}: leave it out")
         kind = self.privacy.level.kind
         if kind not in self.levels:
             raise UnsupportedError(f"{self.method} does not support level {kind}: it has {', '.join(self.levels)}")

@@ -6,6 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+DISCREET = "discreet"
+"""The preset that every method has: our own defaults."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A set of values for parameters that are not given.
+
+    ``differs`` says, one line each, where it departs from what its paper does, and why. ``levels`` maps a level's kind
+    to the level that the paper uses: its figures are for that one.
+    """
+
+    settings: Mapping[str, Any] = field(hash=False)
+    differs: tuple[str, ...] = ()
+    levels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -13,7 +29,8 @@ class Declaration:
 
     ``covers`` maps a level's kind (``none``, ``edge``, ``neighbor``, ``node``, ``local``) to a name of
     ``privacy.coverage``, for the method's default settings. ``variants`` are settings that change it, by level.
-    ``paper`` says where the method was published, if it was.
+    ``paper`` says where the method was published, if it was. ``presets`` holds the presets beside ``discreet``, by
+    name: ``paper`` has the settings of that paper.
     """
 
     name: str
@@ -22,6 +39,7 @@ class Declaration:
     summary: str
     paper: str = ""
     variants: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, hash=False)
+    presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
 
     @property
     def levels(self) -> tuple[str, ...]:

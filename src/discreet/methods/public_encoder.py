@@ -56,6 +56,7 @@ class EncoderSettings:
     layers: int
     activation: Activation
     dropout: float
+    centre: bool = True
 
     def network_sizes(self, public: PublicFacts) -> list[int]:
         """The widths of the network; that of ``mlp`` embeds in its last hidden layer."""
@@ -67,8 +68,8 @@ class EncoderSettings:
 class PublicEncoder:
     """A network on features, and unit-norm embeddings of every node.
 
-    ``mlp``: the activations of the network's last hidden layer (the encoder of the GCON paper), centred: a linear
-    map without intercept does badly on rows with a large common part.
+    ``mlp``: the activations of the network's last hidden layer (the encoder of the GCON paper), centred where the
+    settings say so: a linear map without intercept does badly on rows with a large common part.
     ``spectral``: features along their leading singular directions, no label involved.
     ``scores``: ``spectral``, followed by a ridge fit of the network's predictions (with training labels put in),
     centred: one column per class.
@@ -89,7 +90,8 @@ class PublicEncoder:
         check_every_class_is_labelled(part)
         train_on_features(self.network, part, options, self._generator, title="encoder", progress=progress)
         if self._settings.encoder == "mlp":
-            self._arrays["centre"] = self._hidden(part).mean(axis=0)
+            hidden = self._hidden(part)
+            self._arrays["centre"] = hidden.mean(axis=0) if self._settings.centre else np.zeros(hidden.shape[1])
         else:
             seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator, device=self._generator.device))
             self._arrays["basis"] = leading_directions(part.features, self._spectral_width(), seed)

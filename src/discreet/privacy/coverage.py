@@ -5,6 +5,9 @@ from __future__ import annotations
 from discreet.graph.parts import EDGES, FEATURES, LABELS
 from discreet.privacy.levels import Level
 
+NOTHING = "nothing"
+"""The coverage of a run as published: its epsilon is a claim of a paper, which no proof here supports."""
+
 COVERAGE: dict[str, str] = {
     "weights": (
         "the released weights; predictions on private data read that data again and are not covered, "
@@ -24,6 +27,10 @@ COVERAGE: dict[str, str] = {
         "the released weights; each prediction reads its node's own edges and goes to that node alone, "
         "publishing predictions is not covered"
     ),
+    NOTHING: (
+        "nothing: epsilon is what a paper claims for its own noise, not verified; the accountants' figures say what "
+        "can be proved for the same noise"
+    ),
 }
 
 _PREDICTIONS = {
@@ -31,6 +38,7 @@ _PREDICTIONS = {
     "weights+others-predictions": "Give each prediction to the person it is about, and to nobody else.",
     "own-prediction": "Give each prediction to the node it is about, and to nobody else.",
 }
+_NOTHING_IS_PROTECTED = "Treat the release as you treat the data: nothing is protected."
 _ALWAYS = (
     "Do not publish accuracy or any other figure that was measured on private data, unless its own noise was paid for.",
     "Do not publish how long training took or how much memory it used.",
@@ -40,8 +48,8 @@ _ALWAYS = (
 
 def duties(covers: str, level: Level) -> list[str]:
     """What whoever holds a release must see to, because no noise does."""
-    if level.kind == "none":
-        return ["Treat the release as you treat the data: nothing is protected."]
+    if level.kind == "none" or covers == NOTHING:
+        return [_NOTHING_IS_PROTECTED]
     unprotected = [part for part in (EDGES, FEATURES, LABELS) if part not in level.private]
     parts = " and ".join(unprotected)
     exposed = [f"Make sure that {parts} may be known to everyone: this guarantee does not protect them."]

@@ -16,6 +16,7 @@ READS = {
     "weights+others-predictions": frozenset({FEATURES}),
     "own-prediction": frozenset({EDGES}),
     "weights": frozenset[str](),
+    "nothing": frozenset[str](),
 }
 """What a covered prediction may read, by coverage: of its own node alone."""
 

@@ -14,6 +14,8 @@ from discreet.graph.matching import match_graph
 from discreet.graph.parts import LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
+from discreet.privacy.certificate import UNVERIFIED
+from discreet.privacy.plan import Plan
 from discreet.queries.confusion import chosen_ids
 
 COVERED = "figures are computed from covered predictions and public labels: the guarantee covers them"
@@ -133,12 +135,25 @@ def report_of_fit(estimator: NodeClassifier, graph: Graph, *, private_figures: b
         "level": certificate["level"]["spec"],
         "epsilon": plan.privacy.epsilon,
         "delta": plan.delta,
-        "epsilon_spent": estimator.epsilon_spent_,
-        "accounting": certificate["accounting"],
+        **spent_by(plan),
         **figures_of_fit(estimator, graph, private=private_figures),
         "seconds": estimator.fit_seconds_,
         "peak_rss_mb": _peak_mb(),
         "covers": certificate["covers"]["name"],
+    }
+
+
+def spent_by(plan: Plan) -> dict[str, Any]:
+    """What a fit spent, and whether that is proved; as published, what the paper claims beside what can be proved."""
+    proved = min(plan.spend().values(), default=0.0)
+    if plan.claim is None:
+        return {"epsilon_spent": plan.epsilon, "accounting": plan.accounting, "verified": True}
+    return {
+        "epsilon_spent": proved,
+        "accounting": plan.accounting,
+        "verified": False,
+        "claim": {"epsilon": plan.claim.epsilon, "by": plan.claim.formulas, "status": UNVERIFIED},
+        "epsilon_proved": proved,
     }
 
 

@@ -9,7 +9,7 @@ import torch
 
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
-from discreet.methods.dp_gnn.networks import EgoNetwork
+from discreet.methods.dp_gnn.networks import EgoNetwork, EgoShape
 from discreet.privacy.levels import parse_level
 from discreet.queries.ego_net_outputs import EgoNetOutputs
 from discreet.queries.ego_net_steps import EgoNetSteps
@@ -39,7 +39,7 @@ def _ego_nets(spec: str, hops: int, facts: PublicFacts) -> BoundedEgoNets:
 
 def _network(facts: PublicFacts, convolution: Any, hops: int) -> EgoNetwork:
     generator = torch.Generator().manual_seed(0)
-    return EgoNetwork(facts.num_features, HIDDEN, facts.num_classes, convolution, hops, "tanh", generator)
+    return EgoNetwork(facts.num_features, EgoShape(convolution, HIDDEN, hops, "tanh"), facts.num_classes, generator)
 
 
 def _steps(spec: str, convolution: str, hops: int, batch_size: int | None = None) -> QueryCase:

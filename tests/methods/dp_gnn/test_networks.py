@@ -12,7 +12,7 @@ import torch
 from discreet.audit.small_graphs import small_graph
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
-from discreet.methods.dp_gnn.networks import EgoNetwork
+from discreet.methods.dp_gnn.networks import EgoNetwork, EgoShape
 from discreet.ops.clipping import ClipRule, check_rows, clipped_sum, trainable
 from discreet.ops.degrees import bound_degrees
 from discreet.ops.egonets import sender_table, with_nobody
@@ -24,13 +24,17 @@ from discreet.queries.gradients import StepRule, count_parameters
 from discreet.queries.kept_edges import KEY
 from discreet.training.networks import Activation
 
-CONVOLUTIONS = pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gat"])
+CONVOLUTIONS = pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gat", "gat-heads"])
 HOPS = pytest.mark.parametrize("hops", [1, 2])
 UNBOUNDED = NodeLevel(12)  # no small graph has a larger degree
 
 
 def network_of(convolution: Any, hops: int, activation: Activation = "relu") -> EgoNetwork:
-    return EgoNetwork(4, 5, 3, convolution, hops, activation, torch.Generator().manual_seed(0))
+    """``gat-heads`` is attention with three heads, between two linear maps each in encoder and decoder."""
+    shape = EgoShape(convolution, 5, hops, activation)
+    if convolution == "gat-heads":
+        shape = EgoShape("gat", 6, hops, activation, encoder_layers=2, decoder_layers=2, heads=3)
+    return EgoNetwork(4, shape, 3, torch.Generator().manual_seed(0))
 
 
 def steps_of(graph: Graph, network: EgoNetwork, hops: int, fan_in: int) -> tuple[EgoNetSteps, PrivatePart]:

@@ -1,6 +1,6 @@
 """DP-GNN: a graph network on degree-bounded ego-nets, by noisy clipped gradients."""
 
-from discreet.methods.declaration import Declaration
+from discreet.methods.declaration import Declaration, Preset
 
 DP_GNN = Declaration(
     name="dp-gnn",
@@ -8,6 +8,30 @@ DP_GNN = Declaration(
     covers={"none": "weights", "edge": "weights", "neighbor": "weights", "node": "weights"},
     summary="a graph network on degree-bounded ego-nets, by noisy clipped gradients",
     paper="DP-GNN: Daigavane et al. 2021 (paper 001)",
+    presets={
+        "paper": Preset(
+            settings={
+                "encoder_layers": 2,
+                "decoder_layers": 2,
+                "heads": 10,
+                "hidden": 100,
+                "activation": "tanh",
+                "learning_rate": 0.003,
+                "clipping": "per-layer",
+                "sampling": "fixed",
+                "optimizer": "adam",
+                "schedule": "constant",
+                "averaged": 0.0,
+            },
+            differs=(
+                "gradients are clipped to clip_norm 1, a constant, where the paper takes the 75th percentile of norms "
+                "on the private data",
+                "every step takes all training nodes, where the paper draws 10,000 (on graphs of that size give "
+                "batch_size=10000), and noise follows from steps, where the paper stops when epsilon is spent",
+                "the width is 100 (the paper names none), so that gat has its ten heads",
+            ),
+        )
+    },
 )
 DP_SAGE = Declaration(
     name="dp-sage",

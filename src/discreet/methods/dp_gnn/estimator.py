@@ -11,14 +11,14 @@ import torch
 from pydantic import Field
 
 from discreet.arrays import Array, Arrays, SingleArray
-from discreet.errors import UnsupportedError
+from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
-from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork
+from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
-from discreet.methods.parameters import Fraction, Norm, Rate
+from discreet.methods.parameters import Fraction, Layers, Norm, Rate
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level, NoPrivacy
@@ -61,6 +61,10 @@ class DPGNN(PrivatelyTrained):
         With ``noisy``, the norm to which a node's output is clipped.
     output_share
         With ``noisy``, the part of the squared privacy loss that outputs get.
+    encoder_layers, decoder_layers
+        Linear maps before and after the rounds of messages.
+    heads
+        Of ``gat``: each attends by its own part of the width, which must be a multiple of their number.
 
     Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
     ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
@@ -81,6 +85,9 @@ class DPGNN(PrivatelyTrained):
     inference: Inference = "visible"
     output_norm: Norm = 1.0
     output_share: Fraction = 0.5
+    encoder_layers: Layers = 1
+    decoder_layers: Layers = 1
+    heads: Layers = 1
 
     @property
     def covers(self) -> str:
@@ -128,15 +135,18 @@ class DPGNN(PrivatelyTrained):
         return outlook_of(plan, separation(degree, 0.0))
 
     def _network(self, facts: PublicFacts, generator: torch.Generator) -> EgoNetwork:
-        return EgoNetwork(
-            facts.num_features,
-            self.hidden,
-            facts.num_classes,
+        if self.hidden % self.heads:
+            raise ParameterError(f"dp-gnn: hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        shape = EgoShape(
             self.convolution,
+            self.hidden,
             self.layers,
             self.activation,
-            generator,
+            encoder_layers=self.encoder_layers,
+            decoder_layers=self.decoder_layers,
+            heads=self.heads,
         )
+        return EgoNetwork(facts.num_features, shape, facts.num_classes, generator)
 
     # ---------------------------------------------------------------- fit
 

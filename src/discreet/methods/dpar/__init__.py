@@ -1,11 +1,36 @@
 """DPAR: noisy PageRank picks whom a node averages, then noisy clipped gradients."""
 
-from discreet.methods.declaration import Declaration
+from discreet.methods.declaration import Declaration, Preset
 
 DPAR = Declaration(
     name="dpar",
     target="discreet.methods.dpar.estimator:DPAR",
     covers={"none": "weights", "node": "weights"},
-    summary="noisy PageRank picks whom a node averages, then noisy clipped gradients",
+    summary="noisy gradients on features, averaged over edges to predict; preset paper is DPAR: noisy PageRank too",
     paper="DPAR: Zhang et al. 2024 (paper 000)",
+    presets={
+        "paper": Preset(
+            settings={
+                "structure_share": 0.5,
+                "top_k": 2,
+                "sources": 70,
+                "batch_size": 60,
+                "layers": 2,
+                "hidden": 32,
+                "learning_rate": 0.005,
+                "clip_norm": 1.0,
+                "steps": 234,
+                "schedule": "constant",
+                "averaged": 0.0,
+                "prediction": "logits",
+            },
+            differs=(
+                "picks are charged for what any change of edges does to clipped scores of all 70 rows, and no node "
+                "stands in more than `users` other rows: the paper's sensitivities do not hold (docs/dpar.md)",
+                "q' = 1: ids that lose a secret draw must stay as null rows, and the paper's 9% of 70 rows are six",
+                "a row holds its own node with weight 1/2 and two picks; half of the budget goes to picks, where the "
+                "paper does not say how it is divided",
+            ),
+        )
+    },
 )

@@ -40,6 +40,7 @@ from discreet.methods.parameters import (
 )
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
+from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Stage, split_note
 from discreet.queries.gradients import checked_batch_size, planned_parameters
@@ -133,6 +134,12 @@ class DPAR(PrivatelyTrained):
     prediction: Literal["probabilities", "logits"] | None = None
     layers: Layers = 1
     learning_rate: Rate = 0.03
+
+    @property
+    def covers(self) -> str:
+        """The weights; nothing where epsilon is the paper's claim."""
+        claimed = self._published and not isinstance(self._checked_privacy().level, NoPrivacy)
+        return NOTHING if claimed else super().covers
 
     # ---------------------------------------------------------------- public figures
 
@@ -253,14 +260,19 @@ class DPAR(PrivatelyTrained):
         notes = [
             "prediction reads edges and neighbours' features without noise: weights are covered, predictions are not"
         ]
-        if isinstance(level, NoPrivacy) or self._published:
+        if isinstance(level, NoPrivacy):
             return notes
+        if self._published:
+            return [
+                *notes,
+                "the claim is about a node with all of its edges; what is proved is about the relation above",
+            ]
         share = self._share(public, level)
         notes.append("all edges of a node are protected, and the degree bound of the level plays no part")
         if share == 0 and self.structure_share == "auto":
             notes.append(
-                "structure_share auto: noise would drown PageRank at this budget, so training reads no edge and all of "
-                "the budget goes to gradients"
+                "this is not DPAR: noise would drown PageRank at this budget, so structure_share auto reads no edge in "
+                "training and gives all of the budget to gradients on features; preset paper reads PageRank"
             )
         elif share > 0:
             notes.append(split_note({"picks": share, "gradients": 1 - share}))

@@ -1,6 +1,6 @@
 """DPDGC: features beside noisy, cached embeddings of adjacency rows."""
 
-from discreet.methods.declaration import Declaration
+from discreet.methods.declaration import Declaration, Preset
 
 DPDGC = Declaration(
     name="dpdgc",
@@ -13,4 +13,38 @@ DPDGC = Declaration(
     },
     summary="features beside noisy, cached embeddings of adjacency rows",
     paper="DPDGC: Chien et al. 2023 (paper 004)",
+    presets={
+        "paper": Preset(
+            settings={
+                "embedding": "trained",
+                "width": 64,
+                "row_norm": 1e-8,
+                "embedding_steps": 100,
+                "embedding_step_size": 0.001,
+                "hidden": 64,
+                "layers": 2,
+                "activation": "selu",
+                "dropout": 0.5,
+                "head_dropout": 0.5,
+                "own_dropout": 0.0,
+                "learning_rate": 0.001,
+                "weight_decay": 0.0,
+                "epochs": 100,
+                "batch_size": None,
+                "components": 64,
+                "rows_hidden": 64,
+                "steps": 100,
+                "step_size": 0.001,
+                "clip_norm": 1.0,
+            },
+            differs=(
+                "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1), and an undirected edge "
+                "moves Z by the square root of 2 (the paper: 1)",
+                "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy (docs/dpdgc.md)",
+                "the network on features has two layers, as the head has (the paper: one); noisy steps take every "
+                "training node, where the paper draws batches of 64 or 256 for 100 epochs",
+            ),
+            levels={"node": "node:owned,max_degree=100,change=replace"},
+        )
+    },
 )

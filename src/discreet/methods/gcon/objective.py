@@ -141,14 +141,20 @@ class GCON(RestartClassifier):
         still = np.hstack([embedded[nodes]] * len(steps)) / len(steps) * usable
         public = public_map(still, targets * usable, minimiser_of(stage))
         ratio = scale_of(private, public, still.mean(axis=0))
+        if self.scoring == "plain":
+            return LearntMap(private, ratio)
         scale = max(ratio, self.alpha / 2)
         variance = noise_variance(stage, still) / scale**2 if self.shrink else 0.0
         own = self._self_weight()
         return LearntMap(shrunk(public, private / scale, variance), (ratio - own) / (1 - own))
 
     def _targets(self, part: PublicPart, embedded: FloatArray, opinion: FloatArray) -> FloatArray:
-        """One-hot labels; where there is none, the opinion of a linear head on the same embedding."""
+        """One-hot labels; where there is none, the opinion of a linear head on the same embedding (``plain``: of the
+        network).
+        """
         classes = part.num_classes
+        if self.scoring == "plain":
+            return with_labels(np.eye(classes)[opinion.argmax(axis=1)], part)
         soft = with_labels(opinion, part)
         guess = (embedded @ ridge_head(embedded, soft - 1 / classes)).argmax(axis=1)
         return with_labels(np.eye(classes)[guess], part)

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
+from scipy.special import softmax
 
 from discreet.arrays import Array, Arrays, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError, UnsupportedError
@@ -72,6 +73,12 @@ class RestartClassifier(TrainedClassifier):
         Draw the released map towards the public one as far as its noise makes it less believable, at no cost;
         without it the map is used as released.
 
+    centre
+        With ``mlp``: take the mean row from the embedding before rows are scaled to norm 1.
+    scoring
+        ``mixed``: as above. ``plain``: equation 16 of the GCON paper and nothing else: the released map on the
+        neighbourhood's embeddings; neither labels, opinions nor the public map play a part, nor do trust and shrink.
+
     Guarantee: encoder, pseudo-labels and the public map read no edge. Edges enter through the curator once, with
     the sensitivity of ``queries.propagated``; everything else is computed from its answer and public data.
     """
@@ -86,6 +93,8 @@ class RestartClassifier(TrainedClassifier):
     inference_alpha: Annotated[float, Field(ge=0, le=1)] = 0.1
     trust: Annotated[float, Field(ge=0, le=1)] | Literal["measured"] = "measured"
     shrink: bool = True
+    centre: bool = True
+    scoring: Literal["mixed", "plain"] = "mixed"
 
     @property
     def covers(self) -> str:
@@ -145,6 +154,7 @@ class RestartClassifier(TrainedClassifier):
             layers=self.layers,
             activation=self.activation,
             dropout=self.dropout,
+            centre=self.centre,
         )
         self.encoder_ = PublicEncoder(settings, self.public_, self._generator)
 
@@ -174,12 +184,21 @@ class RestartClassifier(TrainedClassifier):
         )
 
     def _probabilities(self, part: PublicPart) -> SingleArray:
+        if self.scoring == "plain":
+            return softmax(self._plain_scores(part), axis=1).astype(np.float32)
         opinion = self.encoder_.probabilities(part)
         if self.trust_ == 0:
             return opinion.astype(np.float32)
         scores = self._neighbourhood_scores(part, self.encoder_.embed(part))
         mixed = (1 - self.trust_) * opinion + self.trust_ * to_simplex(scores)
         return mixed.astype(np.float32)
+
+    def _plain_scores(self, part: PublicPart) -> FloatArray:
+        """Ŷ of equation 16, or by full propagation."""
+        steps, walk, embedded = self._checked_steps(), transition(part), self.encoder_.embed(part)
+        if self.inference == "public":
+            return np.asarray(propagate(walk, embedded, self.alpha, steps) @ self.map_)
+        return np.asarray(own_hop(walk, embedded, self.inference_alpha, steps) @ self.map_)
 
     def _neighbourhood_scores(self, part: PublicPart, embedded: FloatArray) -> FloatArray:
         """Scores in excess of 1/c: eq. (16) of GCON, or full propagation, with public training labels put in."""

@@ -1,8 +1,11 @@
 """LPGNN and SimGAT: graph networks on reports that every node makes of its own record."""
 
-from discreet.methods.declaration import Declaration
+from discreet.methods.declaration import Declaration, Preset
 
 _COVERS = {"none": "weights+predictions", "local": "weights+predictions"}
+
+_PAPER = {"x_steps": 16, "y_steps": 2, "hidden": 16, "learning_rate": 0.01, "epochs": 500, "patience": 500}
+_VALIDATED = "the epoch is chosen by noisy reports of validation nodes, never by their labels"
 
 LPGNN = Declaration(
     name="lpgnn",
@@ -10,6 +13,15 @@ LPGNN = Declaration(
     covers=_COVERS,
     summary="a graph network on reports that every node makes of its own record",
     paper="LPGNN: Sajadmanesh and Gatica-Perez 2021",
+    presets={
+        "paper": Preset(
+            settings=_PAPER,
+            differs=(
+                "K is 16 and 2, constants, where the paper chooses among 0 to 64 by validation labels",
+                _VALIDATED,
+            ),
+        )
+    },
 )
 SIMGAT = Declaration(
     name="simgat",
@@ -17,4 +29,13 @@ SIMGAT = Declaration(
     covers=_COVERS,
     summary="lpgnn that averages reports over similar nodes too",
     paper="SimGAT (paper 002)",
+    presets={
+        "paper": Preset(
+            settings={**_PAPER, "similarity": "deepwalk", "threshold": 0.0002},
+            differs=(
+                "K' is 16 and the threshold 0.0002, the middle one of the paper, which prints no best setting",
+                _VALIDATED,
+            ),
+        )
+    },
 )

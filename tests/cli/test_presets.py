@@ -1,0 +1,65 @@
+"""``--preset`` on every command that makes a model, and what a run as published says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bench.helpers import written
+from tests.cli.helpers import refused, run, small_graph_file
+
+GCON = ("--method", "gcon", "--preset", "paper", "--set", "epochs=1", "--set", "width=4")
+CLAIM = ("--method", "dpar", "--level", "node", "--set", "accounting=as-published", "--set", "node_rate=0.5")
+
+
+def test_plan_and_train_take_a_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "plan", *GCON)
+    assert code == 0
+    assert "preset paper: settings of GCON" in out
+    assert "differs from the paper" in out
+    data = small_graph_file()
+    code, out, _ = run(capsys, "train", "--data", data, *GCON, "--out", "release", "--json")
+    assert code == 0, out
+    config = json.loads(Path("release", "config.json").read_text())["params"]
+    assert (config["preset"], config["scoring"], config["width"]) == ("paper", "plain", 4)
+
+
+def test_presets_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "gap has no preset" in refused(capsys, "plan", "--method", "gap", "--preset", "paper")
+    assert "name a method" in refused(capsys, "plan", "--method", "auto", "--preset", "paper")
+    assert "preset" in refused(capsys, "plan", "--method", "gcon", "--preset", "papre")
+
+
+def test_bench_runs_a_suite_with_a_preset(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    suite = 'title = "s"\ndatasets = ["csbm"]\n[[cases]]\nmethod = "gcon"\nlevel = "edge"\nepsilon = 1\n'
+    path = str(written(tmp_path, suite + '[[cases]]\nmethod = "mlp"\nlevel = "edge"\nepsilon = 1\n'))
+    code, out, _ = run(capsys, "bench", path, "--list", "--preset", "paper", "--json")
+    assert code == 0
+    assert [row["name"] for row in json.loads(out)["rows"]] == ["gcon, preset paper"]
+    assert "no method with preset" in refused(capsys, "bench", path, "--list", "--preset", "papre")
+
+
+def test_as_published_is_said_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    data = small_graph_file()
+    given = ("--data", data, *CLAIM, "--epsilon", "8", "--set", "steps=3", "--set", "sources=20", "--json")
+    code, out, _ = run(capsys, "train", *given, "--out", "release", "--private-figures")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["verified"], found["covers"], found["accounting"]) == (False, "nothing", "as-published")
+    assert found["claim"] == {
+        "epsilon": 8.0,
+        "by": "paper 000, theorems 1 to 3 as printed",
+        "status": "claimed by the paper, not verified",
+    }
+    assert found["epsilon_proved"] == found["epsilon_spent"]
+    assert found["epsilon_proved"] == "Infinity" or found["epsilon_proved"] > 8
+    code, _, err = run(capsys, "predict", "release", "--data", data, "--out", "p.csv", "--uncovered")
+    assert code == 0
+    assert "covers nothing: its epsilon is claimed by the paper, not verified" in err
+    code, out, _ = run(capsys, "plan", "--data", data, *CLAIM)
+    assert "covers    nothing" in out
+    assert "the claim is about a node with all of its edges" in out
+    code, out, _ = run(capsys, "train", "--data", data, "--set", "epochs=1", "--json")
+    assert json.loads(out)["verified"] is True
