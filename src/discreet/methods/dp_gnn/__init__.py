@@ -11,7 +11,7 @@ DP_GNN = Declaration(
     presets={
         "paper": Preset(
             settings={
-                "encoder_layers": 2,
+                "encoder_layers": 1,
                 "decoder_layers": 2,
                 "heads": 10,
                 "hidden": 100,
