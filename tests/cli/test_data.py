@@ -16,9 +16,11 @@ def test_it_lists_the_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "data")
     assert code == 0
     assert "cora" in out
+    assert "ogbn_arxiv/raw/edge.csv.gz" in out  # what to put where
+    assert "Facebook100/School/raw/School.mat" in out
     code, out, _ = run(capsys, "data", "--json")
     assert code == 0
-    assert set(json.loads(out)["rows"][0]) == {"name", "nodes", "edges", "features", "classes", "status"}
+    assert set(json.loads(out)["rows"][0]) == {"name", "nodes", "edges", "features", "classes", "status", "wanted"}
 
 
 def test_every_column_of_a_folder_is_accounted_for(capsys: pytest.CaptureFixture[str], tables: Path) -> None:

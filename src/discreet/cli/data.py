@@ -15,7 +15,12 @@ from discreet.errors import ParameterError
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
 
-SHOWN = ("name", "nodes", "edges", "features", "classes", "status")
+SHOWN = ("name", "nodes", "edges", "features", "classes", "status", "wanted")
+PUT = (
+    "\nwanted: the file under a data root (--data-root, $DISCREET_DATA or ~/.cache/discreet) by which a dataset is "
+    "found, with the\nothers of its archive beside it. fb100:School reads any of the hundred schools: "
+    "Facebook100/School/raw/School.mat"
+)
 MOST_ROWS = 200  # what a person reads; --json has all of it
 DRAFT = (
     "A draft, read off the table: ranges, categories and classes are those that occur.\n"
@@ -46,6 +51,8 @@ def data(
     from discreet.graph.datasets import available
 
     print_rows([{key: getattr(row, key) for key in SHOWN} for row in available(data_root)], as_json)
+    if not as_json:
+        print(PUT)
 
 
 def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json: bool) -> None:

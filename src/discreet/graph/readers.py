@@ -7,6 +7,7 @@ third-party pickles go through an unpickler that knows six harmless names and no
 from __future__ import annotations
 
 import io
+import json
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -70,6 +71,16 @@ def read_heterophilous_npz(folder: Path, file: str) -> Raw:
     splits = tuple(_named_split(f"heterophilous:{place}", held) for place, held in enumerate(masks))
     labels = arrays["node_labels"].astype(np.int64)
     return Raw(edges[:, 0], edges[:, 1], arrays["node_features"], labels, splits)
+
+
+def read_reddit(folder: Path) -> Raw:
+    """``reddit_data.npz`` (``feature``, ``label``, ``node_types``) and ``reddit_graph.npz`` (a SciPy COO matrix)."""
+    arrays, graph = PlainArrays(folder / "reddit_data.npz"), PlainArrays(folder / "reddit_graph.npz")
+    kinds = arrays["node_types"].astype(np.int8)  # 1, 2 and 3 stand for train, val and test
+    if not np.isin(kinds, (1, 2, 3)).all():
+        raise GraphError(f"{folder / 'reddit_data.npz'}: node_types must be 1, 2 or 3")
+    features, labels = arrays["feature"].astype(np.float32), arrays["label"].astype(np.int64)
+    return Raw(graph["row"], graph["col"], features, labels, (NamedSplit("public", kinds),))
 
 
 def _stored_csr(arrays: Mapping[str, np.ndarray], prefix: str) -> sp.csr_array:
@@ -206,6 +217,32 @@ def _geom_gcn_splits(folder: Path, name: str) -> tuple[NamedSplit, ...]:
             arrays = PlainArrays(path)
             splits.append(_named_split(f"geom-gcn:{place}", (arrays[f"{mask}_mask"] for mask in MASKS)))
     return tuple(splits)
+
+
+# -------------------------------------------------------------------- MUSAE
+
+
+def read_musae(folder: Path, name: str, width: int) -> Raw:
+    """``*_edges.csv``, ``*_target.csv`` and ``*_features.json``, which lists the columns that hold a 1, node by node.
+
+    ``width`` is the number of columns that the dataset's definition has.
+    """
+    edges = np.loadtxt(folder / f"{name}_edges.csv", dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+    target = np.loadtxt(folder / f"{name}_target.csv", dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+    listed = json.loads((folder / f"{name}_features.json").read_text())
+    nodes = len(target)
+    if not np.array_equal(np.sort(target[:, 0]), np.arange(nodes)):
+        raise GraphError(f"the node ids in {folder} do not run from 0 to {nodes - 1}")
+    rows = np.repeat(np.fromiter(map(int, listed), dtype=np.int64), [len(columns) for columns in listed.values()])
+    columns = np.fromiter(chain.from_iterable(listed.values()), dtype=np.int64)
+    if len(columns) and not (columns.min() >= 0 and columns.max() < width):
+        raise GraphError(f"{folder / name}_features.json has a column beyond the {width} of its definition")
+    features = sp.csr_array((np.ones(len(columns), dtype=np.float32), (rows, columns)), shape=(nodes, width))
+    features.sum_duplicates()
+    features.data[:] = 1  # a column listed twice is still one
+    labels = np.empty(nodes, dtype=np.int64)
+    labels[target[:, 0]] = target[:, -1]
+    return Raw(edges[:, 0], edges[:, 1], features, labels)
 
 
 # -------------------------------------------------------------------- attributed graphs
