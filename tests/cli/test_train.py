@@ -27,7 +27,7 @@ def test_it_reports_what_it_fitted_and_spent(trained: tuple[dict[str, Any], str]
     assert result["covers"] == "weights+predictions"
     assert result["release"].endswith("release")
     assert list(result) == [
-        *("data", "method", "level", "epsilon", "delta", "epsilon_spent", "accounting"),
+        *("data", "method", "level", "epsilon", "delta", "epsilon_spent", "accounting", "verified"),
         *("classes", "accuracy", "balanced_accuracy", "micro_f1", "macro_f1", "roc_auc", "pr_auc", "majority"),
         *("by_class", "confusion", "warnings", "note"),
         *("seconds", "peak_rss_mb", "covers", "seed", "split", "release", "ledger"),

@@ -288,19 +288,27 @@ def _name(case: Case, method: str) -> str:
 
 
 def with_preset(suite: Suite, preset: str) -> Suite:
-    """The cases of methods that have the preset, with its settings in the place of the suite's; names say so."""
+    """The cases of methods that have the preset, which decides what the suite set; names say so.
+
+    Settings that the preset says nothing of are kept, and so are grids, and tables and figures that pick no line by its
+    name. Printed figures are left out.
+    """
     from discreet.methods.registry import list_methods
 
-    known = list_methods()
-    having = [case for case in suite.cases if case.method in known and preset in known[case.method].presets]
-    if not having:
+    known, cases = list_methods(), []
+    for case in suite.cases:
+        found = known[case.method].presets.get(preset) if case.method in known else None
+        if found is None or "preset" in case.settings:
+            continue
+        settings = {key: value for key, value in case.settings.items() if key not in found.settings}
+        name = f"{case.name or case.method}, preset {preset}"
+        changed = {"name": name, "settings": {**settings, "preset": preset}, "paper": {}}
+        cases.append(case.model_copy(update=changed))
+    if not cases:
         raise ParameterError(f"suite {suite.name} has no method with preset {preset!r}")
-    cases: dict[str, Case] = {}
-    for case in having:
-        name = f"{case.method}, preset {preset}"
-        made = case.model_copy(update={"name": name, "settings": {"preset": preset}, "grid": {}, "paper": {}})
-        cases.setdefault(made.model_dump_json(), made)
-    return suite.model_copy(update={"cases": list(cases.values())})
+    figures = [figure for figure in suite.figures if "name" not in figure.where]
+    tables = [table for table in suite.tables if "name" not in table.where]
+    return suite.model_copy(update={"cases": cases, "figures": figures, "tables": tables})
 
 
 def paper_only(suite: Suite) -> Iterator[Entry]:

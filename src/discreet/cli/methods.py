@@ -33,7 +33,11 @@ def _row(declared: Declaration, as_json: bool) -> dict[str, Any]:
         "covers": dict(declared.covers) if as_json else _grouped(declared.covers),
         "summary": declared.summary,
     }
-    return {**row, "paper": declared.paper} if as_json and declared.paper else row
+    if not as_json:
+        return row
+    if declared.presets:
+        row["presets"] = {name: preset.to_json() for name, preset in declared.presets.items()}
+    return {**row, "paper": declared.paper} if declared.paper else row
 
 
 def _grouped(covers: Mapping[str, str]) -> str:

@@ -182,11 +182,11 @@ class MethodOptions:
     level: LevelSpec = "edge"
     epsilon: Epsilon = 4.0
     delta: Delta = "auto"
-    preset: Preset = "discreet"
     settings: Settings = None
     seed: Seed = 0
     device: Device = "cpu"
     threads: Threads = None
+    preset: Preset = "discreet"
 
     def choice(self) -> Choice:
         """The method by name or ``auto``, every option checked before any data is read."""

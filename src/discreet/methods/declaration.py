@@ -22,6 +22,10 @@ class Preset:
     differs: tuple[str, ...] = ()
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"settings": dict(self.settings), "differs": list(self.differs), "levels": dict(self.levels)}
+
 
 @dataclass(frozen=True)
 class Declaration:
