@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from discreet.arrays import Array
 from discreet.errors import GraphError
@@ -52,5 +51,7 @@ def _split(folder: Path, nodes: int) -> Array:
 def _table(path: Path, dtype: type) -> Array:
     if not path.is_file():
         raise GraphError(f"the dataset lacks the file {path}")
+    import pandas as pd
+
     found: Array = pd.read_csv(path, header=None, dtype=dtype).to_numpy()
     return found
