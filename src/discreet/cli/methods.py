@@ -27,7 +27,7 @@ def methods(as_json: Json = False) -> None:
 
 def _row(declared: Declaration, as_json: bool) -> dict[str, Any]:
     """A method as a person reads it, or as JSON with the coverage of each level and the paper that it is from."""
-    row = {
+    row: dict[str, Any] = {
         "method": declared.name,
         "levels": list(declared.levels),
         "covers": dict(declared.covers) if as_json else _grouped(declared.covers),
