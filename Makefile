@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 CHEAP  := not (promised or thinned or directed or replace or replay: or the_only_label_may_go) or (replay: and (edge] or local]))
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo check test slow fuzz lint bench clean
+.PHONY: setup demo check test slow fuzz lint bench docs clean
 
 setup: $(STAMP)
 
@@ -55,6 +55,11 @@ bench: setup
 	$(BIN)/discreet bench smoke --out runs/smoke
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/gap_fit.py
+
+# The site, into build/site, without the network. Warnings (a dead link, a page that nothing leads to) are errors.
+docs: setup
+	$(PIP) -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

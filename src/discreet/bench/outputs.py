@@ -50,6 +50,6 @@ def _draw(suite: Suite, entries: Sequence[Entry], rows: Mapping[str, Row], folde
             if draw(figure, entries, rows, path):
                 drawn.append(path.name)
         except ImportError as error:
-            print(f"no figures: {error}; results and tables are there", file=sys.stderr)
+            print(f"no figures: {error} (install discreet[plot]); results and tables are there", file=sys.stderr)
             break
     return drawn
