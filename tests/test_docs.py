@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from discreet.methods import registry
 from discreet.privacy.coverage import COVERAGE
@@ -23,6 +24,8 @@ FILE = re.compile(r"(?<![\w<>/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|pyi|md|toml|txt|ym
 FOLDER = re.compile(r"`([\w.-]+(?:/[\w.-]+)*)/`")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 # Files that a user has or a release holds, not the repository.
+# Pages that docs/site_hooks.py makes when the site is built.
+MADE = {"changelog.md", "contributing.md", "security.md", "reference/command.md"}
 NOT_OURS = {"card.md", "schema.toml", "degree_rule.py", "space.toml"}
 
 
@@ -53,6 +56,30 @@ def test_paths_with_folders_exist(page: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = {link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link}
     assert not sorted(link for link in links if not (page.parent / link).exists())
+
+
+def navigation() -> set[str]:
+    pages: set[str] = set()
+
+    def walk(node: object) -> None:
+        if isinstance(node, str):
+            pages.add(node)
+        elif isinstance(node, list):
+            for entry in node:
+                walk(entry)
+        elif isinstance(node, dict):
+            for entry in node.values():
+                walk(entry)
+
+    walk(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    return pages
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Add a new page under ``nav`` in mkdocs.yml."""
+    there = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} | MADE
+    assert navigation() - there == set(), "mkdocs.yml names pages that do not exist"
+    assert there - navigation() == set(), "add these pages to the navigation in mkdocs.yml"
 
 
 def test_citation_has_the_version() -> None:
