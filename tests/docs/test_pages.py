@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,19 @@ RUN = [
 
 def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)\n```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = ROOT / "README.md"
+    (block,) = python_blocks(readme)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+    assert "spends" in capsys.readouterr().out
+    shutil.rmtree("release")
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", readme.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert len(commands.splitlines()) == 4
+    for line in commands.splitlines():
+        run(line)
+    assert Path("predictions.csv").exists()
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)

@@ -13,7 +13,7 @@ import pytest
 from tests.docs.console import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]
 LINK = re.compile(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
@@ -30,7 +30,7 @@ def _slug(heading: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_anchors_exist(page: Path) -> None:
     missing = []
     for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
