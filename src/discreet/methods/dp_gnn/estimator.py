@@ -16,13 +16,15 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
+from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Fraction, Layers, Norm, Rate
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
+from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import Level, NoPrivacy
-from discreet.privacy.plan import Plan, Stage
+from discreet.privacy.plan import Claim, Plan, Stage
 from discreet.queries.ego_net_outputs import EgoNetOutputs
 from discreet.queries.ego_net_steps import EgoNetSteps
 from discreet.queries.ego_nets import BoundedEgoNets
@@ -30,7 +32,7 @@ from discreet.queries.gradients import planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress, training_rows
-from discreet.training.networks import Activation, module_state, restore_module
+from discreet.training.networks import Activation, Linear, module_state, restore_module
 from discreet.training.private import train_privately
 
 Inference = Literal["visible", "noisy", "disjoint"]
@@ -65,6 +67,9 @@ class DPGNN(PrivatelyTrained):
         Linear maps before and after the rounds of messages.
     heads
         Of ``gat``: each attends by its own part of the width, which must be a multiple of their number.
+    accounting
+        ``rigorous``, or ``as-published`` (with ``clipping="per-layer"``): each layer gets noise for its own clip norm
+        alone, as in paper 001, which is short by the square root of the number of layers: a claim that does not hold.
 
     Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
     ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
@@ -88,10 +93,13 @@ class DPGNN(PrivatelyTrained):
     encoder_layers: Layers = 1
     decoder_layers: Layers = 1
     heads: Layers = 1
+    accounting: Accounting = "rigorous"
 
     @property
     def covers(self) -> str:
-        """The weights, and with ``noisy`` every prediction."""
+        """The weights, and with ``noisy`` every prediction; nothing where epsilon is the paper's claim."""
+        if self._published():
+            return NOTHING
         return "weights+predictions" if self.inference == "noisy" else super().covers
 
     # ---------------------------------------------------------------- plan
@@ -109,7 +117,27 @@ class DPGNN(PrivatelyTrained):
             "noisy": ("inference noisy: predictions read outputs that were released once with noise",),
         }[self.inference]
 
+    def _published(self) -> bool:
+        return self.accounting == AS_PUBLISHED and not isinstance(self._checked_privacy().level, NoPrivacy)
+
+    def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
+        if not self._published():
+            return None
+        return Claim(self._checked_privacy().epsilon, "paper 001, theorem 1 with noise layer by layer as printed")
+
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        drafts = self._rigorous_stages(public, level)
+        if not self._published():
+            return drafts
+        if self.clipping != "per-layer":
+            raise ParameterError("dp-gnn: as-published is about layers that are clipped apart: give clipping=per-layer")
+        privacy = self._checked_privacy()
+        network = self._network(public[0], torch.Generator())
+        layers = sum(isinstance(module, Linear) for module in network.modules())
+        delta = privacy.resolve_delta(public[0].num_nodes)
+        return with_claimed_noise(drafts, privacy.epsilon, delta, {STAGE: layers**-0.5})
+
+    def _rigorous_stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if len(public) > 1:
             raise UnsupportedError("dp-gnn takes no extra graphs: inference=disjoint predicts on other graphs")
         facts, delta = public[0], self._checked_privacy().resolve_delta(public[0].num_nodes)

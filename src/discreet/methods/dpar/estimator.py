@@ -17,6 +17,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpar
+from discreet.methods.as_published import AS_PUBLISHED, Accounting
 from discreet.methods.dpar.auto_share import TRIAL_SHARE, auto_share
 from discreet.methods.dpar.averaging import average_logits, average_probabilities
 from discreet.methods.dpar.published import (
@@ -116,7 +117,7 @@ class DPAR(PrivatelyTrained):
 
     _: KW_ONLY
     mechanism: Selection = "em0"
-    accounting: Literal["rigorous", "as-published"] = "rigorous"
+    accounting: Accounting = "rigorous"
     structure_share: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = "auto"
     top_k: Examples = 2
     sources: Examples | None = None
@@ -145,7 +146,7 @@ class DPAR(PrivatelyTrained):
 
     @property
     def _published(self) -> bool:
-        return self.accounting == "as-published"
+        return self.accounting == AS_PUBLISHED
 
     def _rate(self) -> float:
         """q′."""

@@ -24,7 +24,9 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
+from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
 from discreet.methods.dpdgc.embedding import (
+    EMBEDDING,
     KINDS,
     ROWS,
     STEP,
@@ -41,8 +43,9 @@ from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import SparseMatrix, feature_tensor
-from discreet.privacy.levels import Level, NoPrivacy
-from discreet.privacy.plan import Plan, Stage, split_note
+from discreet.privacy.coverage import NOTHING
+from discreet.privacy.levels import EdgeLevel, Level, NodeLevel, NoPrivacy
+from discreet.privacy.plan import Claim, Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
@@ -88,6 +91,9 @@ class DPDGC(TrainedClassifier):
         The norm to which gradients are clipped in every noisy step.
     split
         How the squared privacy loss is divided among W, Z and the joint network; parts that do not occur are left out.
+    accounting
+        ``rigorous``, or ``as-published``: noise for an undirected edge that moves Z by c and stands in one example of
+        DP-Emb, and for a replaced node that stands in D + 1 of them, as paper 004 counts: a claim that does not hold.
 
     Guarantee. W is public or released, and its rows are cut at norm c in the very weights that Z is computed with; Z
     moves by at most the bound of ``queries.adjacency_rows``. DP-Emb: one unit touches the examples of
@@ -114,11 +120,34 @@ class DPDGC(TrainedClassifier):
     step_size: Rate = 0.01
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] | None = None
+    accounting: Accounting = "rigorous"
+
+    @property
+    def covers(self) -> str:
+        """What was declared for the level; nothing where epsilon is the paper's claim."""
+        return NOTHING if self._published() else super().covers
 
     # ---------------------------------------------------------------- plan
 
     def _level(self) -> Level:
         return self._checked_privacy().level
+
+    def _published(self) -> bool:
+        return self.accounting == AS_PUBLISHED and not self._is_plain()
+
+    def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
+        if not self._published():
+            return None
+        return Claim(self._checked_privacy().epsilon, "paper 004, theorems 5.3 and 5.4 as printed")
+
+    def _claimed_sensitivities(self) -> dict[str, float]:
+        """By how much less than it does each stage moves, if the paper is to be believed."""
+        level = self._level()
+        if isinstance(level, EdgeLevel) and not level.directed:
+            return {EMBEDDING: 1 / 2, STEP: 2**-0.5, ROWS: 2**-0.5}
+        if isinstance(level, NodeLevel) and level.max_degree and level.edges == "owned" and level.change == "replace":
+            return {EMBEDDING: (level.max_degree + 1) / (2 * level.max_degree + 1)}
+        return {}
 
     def _is_plain(self) -> bool:
         return isinstance(self._level(), NoPrivacy)
@@ -162,7 +191,12 @@ class DPDGC(TrainedClassifier):
             *kept_edges_stage(level, self._delta(facts)),
             *self._embedding(facts).stages(shares["embedding"], shares["rows"]),
         ]
-        return [*stages, self._network_stage(facts, shares["network"])] if self._records_are_private() else stages
+        if self._records_are_private():
+            stages.append(self._network_stage(facts, shares["network"]))
+        if not self._published():
+            return stages
+        epsilon = self._checked_privacy().epsilon
+        return with_claimed_noise(stages, epsilon, self._delta(facts), self._claimed_sensitivities())
 
     def _delta(self, facts: PublicFacts) -> float:
         return self._checked_privacy().resolve_delta(facts.num_nodes)

@@ -1,0 +1,58 @@
+"""One switch for papers whose epsilon cannot be proved: a claim, nothing covered, less noise than sound."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import ParameterError
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
+from discreet.methods.base import NodeClassifier
+from discreet.methods.dp_gnn.estimator import DPGNN
+from discreet.methods.dpar.estimator import DPAR
+from discreet.methods.dpdgc.estimator import DPDGC
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import parse_level
+from discreet.release.verify import verify
+
+CASES: list[tuple[type[NodeClassifier], str, dict[str, Any], float | None]] = [
+    (DPAR, "node:owned,max_degree=2", {"sources": 10, "steps": 2, "node_rate": 0.5, "batch_size": 5}, None),
+    (DPDGC, "edge", {"embedding": "trained", "embedding_steps": 2, "epochs": 1}, math.sqrt(2)),
+    (
+        DPDGC,
+        "node:owned,max_degree=3,change=replace",
+        {"embedding": "trained", "embedding_steps": 2, "steps": 2},
+        7 / 4,
+    ),
+    (DPGNN, "node:owned,max_degree=2", {"clipping": "per-layer", "steps": 2}, math.sqrt(3)),
+]
+
+
+@pytest.mark.parametrize(("kind", "spec", "settings", "ratio"), CASES, ids=lambda given: getattr(given, "method", None))
+def test_it_is_a_claim_that_covers_nothing(
+    kind: type[NodeClassifier], spec: str, settings: dict[str, Any], ratio: float | None, tmp_path: Path
+) -> None:
+    graph, privacy = split(csbm(60, 6), "60/20/20", 0), Privacy(parse_level(spec), 2.0)
+    made = kind(privacy, accounting="as-published", insecure_noise_seed=1, **settings)
+    plan = made.plan_for(graph)
+    assert (plan.accounting, plan.covers, plan.epsilon) == ("as-published", "nothing", 2.0)
+    assert min(plan.spend().values()) > 2.0
+    assert "NOT VERIFIED" in str(plan)
+    if ratio is not None:
+        stage = {"dpdgc": "embedding", "dp-gnn": "network"}[made.method]
+        name = "rows" if (made.method, privacy.level.kind) == ("dpdgc", "edge") else stage
+        sound = kind(privacy, **settings).plan_for(graph).stage(name)
+        assert sound.noise_std / plan.stage(name).noise_std == pytest.approx(ratio, rel=1e-3)
+    made.fit(graph).save(tmp_path / "release")
+    failed = [check.name for check in verify(tmp_path / "release") if not check.passed]
+    assert failed == ["accounting", "noise"]
+
+
+def test_flat_clipping_has_no_claim() -> None:
+    made = DPGNN(Privacy(parse_level("node"), 2.0), accounting="as-published")
+    with pytest.raises(ParameterError, match="clipping=per-layer"):
+        made.plan_for(split(csbm(60, 6), "60/20/20", 0))
