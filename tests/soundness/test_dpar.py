@@ -115,7 +115,7 @@ def test_replay_sees_the_published_sensitivity(monkeypatch):
 
 
 def _node_zero_beside(others):
-    graph = Graph.from_edges([0, 0], others, np.eye(5), np.arange(5) % 2, num_classes=2)
+    graph = Graph.from_edges([0, 0], others, np.eye(5), np.arange(5) % 2, directed=True, num_classes=2)
     return graph.with_masks(np.arange(5), None, None)
 
 

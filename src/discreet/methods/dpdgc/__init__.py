@@ -30,7 +30,7 @@ DPDGC = Declaration(
                 "learning_rate": 0.001,
                 "weight_decay": 0.0,
                 "epochs": 100,
-                "batch_size": None,
+                "batch_size": 64,
                 "components": 64,
                 "rows_hidden": 64,
                 "steps": 100,
