@@ -1,4 +1,4 @@
-"""t-SNE of training nodes' embeddings under two budgets (paper 000, appendix 7.5).
+"""t-SNE of training nodes' embeddings under two budgets (the DPAR paper, appendix 7.5).
 
     python benchmarks/dpar_tsne.py --data cora-ml --epsilon 1 8 --nodes 700 --out docs/results/dpar_tsne.svg
 

@@ -35,7 +35,7 @@ AddNoise = Callable[[np.ndarray], np.ndarray]
 
 
 class EgoGcn(nn.Module):
-    """Encoder on every node of the ego-net, inverse-degree aggregation, decoder: paper 001's one-layer GCN."""
+    """Encoder on every node of the ego-net, inverse-degree aggregation, decoder: DP-GNN's one-layer GCN."""
 
     def __init__(self, features: int, hidden: int, classes: int) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def cases(quick: bool) -> list[dict[str, Any]]:
 
 
 def make(case: dict[str, Any]) -> tuple[Callable[[], nn.Module], tuple[Tensor, ...], Tensor]:
-    """Shapes of a citation graph (500 features, 7 classes) and of paper 001's data (128 features, 40 classes)."""
+    """Shapes of a citation graph (500 features, 7 classes) and of DP-GNN's data (128 features, 40 classes)."""
     torch.manual_seed(0)
     batch = case["batch"]
     if case["model"] == "mlp":

@@ -3,7 +3,7 @@
     python benchmarks/ppr.py [--data fb100:UCLA26] [--rows 1000] [--compared 100] [--threads 2] [--rho 1e-4]
 
 Compilation is done before the clock starts. Power iteration runs until what is left to spread is below rho; it is
-timed on ``--compared`` of the rows, all at once, and the ratio is of times a row. Rows of both kinds are compared.
+timed on ``--compared`` of the rows, all at once, and the ratio is of times per row. Rows of both kinds are compared.
 """
 
 from __future__ import annotations

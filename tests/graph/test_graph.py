@@ -89,7 +89,7 @@ class TestFromEdges:
         ({"features": [[0.0], [1.0], [2.0], [np.inf]]}, "first in row 3"),
         ({"features": sp.csr_array([[0.0], [np.nan], [0.0], [1.0]])}, "first in row 1"),
         ({"features": [[1e300], [0.0], [0.0], [0.0]]}, "infinite"),
-        ({"features": [1.0, 2.0, 3.0, 4.0]}, "one row a node"),
+        ({"features": [1.0, 2.0, 3.0, 4.0]}, "one row per node"),
         ({"features": [["a"], ["b"], ["c"], ["d"]]}, "real numbers"),
         ({"features": [[1.0], [1.0, 2.0], [1.0], [1.0]]}, "real numbers"),
         ({"features": X * 1j}, "real numbers"),

@@ -82,7 +82,7 @@ def lists(graph):
 
 
 def greedy(graph, bound):
-    """The planted fault: walk the entries and keep one while both ends have room (paper 001, algorithm 2, in kind)."""
+    """The planted fault: walk the entries and keep one while both ends have room (DP-GNN, algorithm 2, in kind)."""
     room_out, room_in = np.full(graph.num_nodes, bound), np.full(graph.num_nodes, bound)
     kept = []
     for u, v in zip(*graph.edges(), strict=True):

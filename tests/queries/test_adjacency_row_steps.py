@@ -57,7 +57,7 @@ def test_touched_rows_bound_what_changes(level: Level, record_property: RecordPr
 
 
 def test_the_papers_group_is_too_small_for_replacement() -> None:
-    """D + 1 is what paper 004 counts; two disjoint neighbourhoods change 2D rows and the own label."""
+    """D + 1 is what the DPDGC paper counts; two disjoint neighbourhoods change 2D rows and the own label."""
     d, n = 3, 8
     one = make([(0, i) for i in range(1, d + 1)], n).with_labels(np.zeros(n, dtype=np.int64))
     two = make([(0, i) for i in range(d + 1, 2 * d + 1)], n).with_labels(np.eye(n, dtype=np.int64)[0])

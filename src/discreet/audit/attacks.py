@@ -31,7 +31,7 @@ from discreet.privacy.plan import Stage
 
 @dataclass(frozen=True)
 class Seen:
-    """Answers of one run of a stage in many trials, one row a trial, and the batches behind them, where it has any."""
+    """Answers of one run of a stage in many trials, one row per trial, and the batches behind them, where it has any."""
 
     answers: FloatArray
     batches: BoolArray | None = None
@@ -46,10 +46,10 @@ class Attack:
     worst
         ``worst(stage)`` gives two inputs as far apart as the stage declares, where its answers differ most.
     log_ratio
-        ``log_ratio(stage, seen, one, two)`` gives one number a trial: the logarithm of how much likelier the
+        ``log_ratio(stage, seen, one, two)`` gives one number per trial: the logarithm of how much likelier the
         answer is from input ``one`` than from ``two``, to an adversary who knows everything but the noise.
     noise
-        ``noise(stage, seen, value)`` gives what was added, in units in which it should follow ``law``; one row a trial.
+        ``noise(stage, seen, value)`` gives what was added, in units in which it should follow ``law``; one row per trial.
     law
         ``law(stage, noise)`` is the distribution function that each entry of the noise should follow, at its entries.
     continuous
@@ -162,7 +162,7 @@ def _steps_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatA
 
 
 def _batch_weights(stage: Stage, batches: BoolArray, touched: IntArray) -> FloatArray:
-    """Logarithm of the probability of each subset of the touched examples, one row a trial (or one for all)."""
+    """Logarithm of the probability of each subset of the touched examples, one row per trial (or one for all)."""
     sizes = _subsets(len(touched)).sum(axis=1)
     if isinstance(stage.event, events.GroupFixedSampledGaussianDpEvent):
         held = batches[:, touched].sum(axis=1)

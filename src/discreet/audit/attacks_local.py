@@ -42,7 +42,7 @@ def _feature_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> Floa
 
 
 def _feature_log_likelihood(encoder: MultiBit | AdditiveReports, reports: FloatArray, record: Array) -> FloatArray:
-    """One number a trial, up to what all records share."""
+    """One number per trial, up to what all records share."""
     inside = np.clip(np.asarray(record, dtype=np.float64), *encoder.feature_range)
     if isinstance(encoder, MultiBit):
         plus = encoder.chance_of_plus(inside)

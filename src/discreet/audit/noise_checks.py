@@ -1,4 +1,4 @@
-"""Tests of what was added: does the noise of many trials follow its law, fresh and independent every time?
+"""Tests of what was added: does the noise of many trials follow its distribution, fresh and independent every time?
 
 The privacy bounds of ``audit.bounds`` assume nothing but see only gross faults. These tests take the plan at its
 word (this mechanism, this scale, independent draws) and see small ones. Each gives a probability: how often an

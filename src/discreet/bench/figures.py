@@ -1,4 +1,4 @@
-"""Figures of a suite: a line a method, with its 95 % interval, told apart by marker and dash before colour."""
+"""Figures of a suite: one line per method, with its 95 % interval, told apart by marker and dash before colour."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Outcome:
 
 
 def default_jobs() -> int:
-    """One process a core that we may use."""
+    """One process per core that we may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Results on disk: one JSON line a trial, written whole, in a file that can be cut, killed, copied and merged.
+"""Results on disk: one JSON line per trial, written whole, in a file that can be cut, killed, copied and merged.
 
 Guarantee: a row is in the file completely (one ``write`` of one line, then ``fsync``) or not at all once the file
 has been opened again: a last line that a crash left unfinished is cut off. Every ``*.jsonl`` of the folder is read, so

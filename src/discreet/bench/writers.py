@@ -71,7 +71,7 @@ def latex(layout: Layout) -> str:
 
 
 def cells_csv(found: Sequence[Cell]) -> str:
-    """One line a cell, everything in it: for spreadsheets and for drawing."""
+    """One line per cell, everything in it: for spreadsheets and for drawing."""
     axes = list(dict.fromkeys(key for cell in found for key in cell.at))
     numbers = [
         "mean",

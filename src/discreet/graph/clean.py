@@ -26,7 +26,7 @@ def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Featur
     """
     matrix = _sparse_features(features) if sp.issparse(features) else _dense_features(features)
     if matrix.ndim != 2:
-        raise GraphError(f"features must be a matrix with one row a node, not of shape {matrix.shape}")
+        raise GraphError(f"features must be a matrix with one row per node, not of shape {matrix.shape}")
     if isinstance(matrix, np.ndarray):
         width = max(1, matrix.shape[1])
         _check_finite(matrix, lambda at: at // width)

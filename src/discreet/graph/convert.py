@@ -1,7 +1,7 @@
 """Graphs from and to other libraries: PyG, NetworkX and SciPy here, pandas in ``tables``.
 
 Each library is imported by the function that needs it. What a graph here cannot hold (edge weights,
-several node types, several labels a node) is refused by name, never dropped in silence.
+several node types, several labels per node) is refused by name, never dropped in silence.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _pyg_labels(y: Tensor | None) -> Array | None:
     if y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.dim() != 1:
-        raise UnsupportedError(f"data.y of shape {tuple(y.shape)} holds several labels a node: one is supported")
+        raise UnsupportedError(f"data.y of shape {tuple(y.shape)} holds several labels per node: one is supported")
     return y.cpu().numpy()
 
 
@@ -233,7 +233,7 @@ def from_networkx(
 def to_networkx(graph: Graph, *, features: str = "x", label: str = "y", split: str = "split") -> nx.Graph:
     """A ``Graph`` or ``DiGraph`` over the caller's node ids, with features, labels and split as attributes.
 
-    Sparse features are written as dense vectors, one a node.
+    Sparse features are written as dense vectors, one per node.
     """
     networkx = _need("networkx", "networkx")
     made = networkx.DiGraph() if graph.directed else networkx.Graph()

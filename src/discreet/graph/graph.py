@@ -73,7 +73,7 @@ class Graph:
     indptr, indices
         CSR rows of senders, by receiver.
     features
-        One row a node: a dense float32 array, or a ``scipy.sparse.csr_array`` that stays sparse.
+        One row per node: a dense float32 array, or a ``scipy.sparse.csr_array`` that stays sparse.
     labels
         Class ids from 0, or -1 for a node without a label.
     num_classes
@@ -350,7 +350,7 @@ def _check_edges(graph: Graph) -> None:
     n = graph.features.shape[0]
     indptr, indices = graph.indptr, graph.indices
     if indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise GraphError(f"indptr must rise from 0 to {len(indices)} in {n + 1} entries, one row a node")
+        raise GraphError(f"indptr must rise from 0 to {len(indices)} in {n + 1} entries, one row per node")
     source, target = clean_endpoints(indices, np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr)), num_nodes=n)
     keys = target * n + source
     if len(keys) != len(indices) or (np.diff(keys) <= 0).any():

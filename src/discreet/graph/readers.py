@@ -57,7 +57,7 @@ def read_benchmark_npz(folder: Path, file: str) -> Raw:
 
 
 def read_edges_npz(folder: Path, file: str) -> Raw:
-    """Arrays ``features``, ``edges`` (one row an edge) and ``target``: the Twitch graphs."""
+    """Arrays ``features``, ``edges`` (one row per edge) and ``target``: the Twitch graphs."""
     arrays = PlainArrays(folder / file)
     edges = arrays["edges"]
     return Raw(edges[:, 0], edges[:, 1], sp.csr_array(arrays["features"]), arrays["target"].astype(np.int64))
@@ -254,7 +254,7 @@ def read_attributed(folder: Path, name: str) -> Raw:
     edges = np.loadtxt(folder / "edgelist.txt", dtype=np.int64, usecols=(0, 1))
     rows = [line.split() for line in (folder / "labels.txt").read_text().splitlines() if line.strip()]
     if any(len(row) != 2 for row in rows):
-        raise GraphError(f"{name} has several labels a node, and one is supported")
+        raise GraphError(f"{name} has several labels per node, and one is supported")
     return Raw(edges[:, 0], edges[:, 1], features, np.array([int(row[1]) - 1 for row in rows], dtype=np.int64))
 
 

@@ -106,7 +106,7 @@ def _by_share(graph: Graph, spec: str, shares: list[float], rng: np.random.Gener
 
 def _by_class(graph: Graph, per_class: int, num_val: int, num_test: int, rng: np.random.Generator) -> Graph:
     if per_class == 0:
-        raise ParameterError("a split needs at least one training label a class")
+        raise ParameterError("a split needs at least one training label per class")
     labelled = rng.permutation(_labelled(graph))
     train = []
     for label in range(graph.num_classes):

@@ -94,7 +94,7 @@ def _check_csbm(num_nodes: int, num_features: int, degree: float, phi: float, ep
     """The difference λ√d between the two edge rates; an error where a rate is no probability."""
     _check_whole(num_nodes=num_nodes, num_features=num_features)
     if num_nodes < 2:
-        raise ParameterError(f"num_nodes must be at least 2, one a class, not {num_nodes}")
+        raise ParameterError(f"num_nodes must be at least 2, one per class, not {num_nodes}")
     if not -1 <= phi <= 1:
         raise ParameterError(f"phi must lie between -1 and 1, not {phi}")
     if not (epsilon > -1 and math.isfinite(epsilon)):

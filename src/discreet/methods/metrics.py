@@ -82,7 +82,7 @@ def measure(metric: str, labels: IntArray, probabilities: Array) -> float:
 
 
 class ClassScore(TypedDict):
-    """How one class fares: noise costs rare classes most (paper 001, appendix F). ``accuracy`` is its recall."""
+    """How one class fares: noise costs rare classes most (the DP-GNN paper, appendix F). ``accuracy`` is its recall."""
 
     label: int
     name: str

@@ -23,7 +23,7 @@ REACH = 1.2
 """What propagation beyond the neighbours adds."""
 
 SPREAD = 0.25
-"""Variance that one neighbour's class adds to a count of neighbours a class."""
+"""Variance that one neighbour's class adds to a count of neighbours per class."""
 
 ENOUGH = 5.0
 """Ratio of gradient to noise, over all steps, at which noisy training has learnt half of what it could."""

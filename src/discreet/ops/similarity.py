@@ -1,4 +1,4 @@
-"""Similar nodes of a public graph (paper 002, algorithms 2 to 4), as sparse rows: nothing n × n is ever held.
+"""Similar nodes of a public graph (the SimGAT paper, algorithms 2 to 4), as sparse rows: nothing n × n is ever held.
 
 Each function gives a CSR matrix of ones: row v holds the nodes that are similar to v.
 """

@@ -183,7 +183,7 @@ class EdgeLevel(Level):
 
 @dataclass(frozen=True)
 class NeighborLevel(Level):
-    """One node's features and label, and up to k of its edges (paper 004, definition 4.1)."""
+    """One node's features and label, and up to k of its edges (the DPDGC paper, definition 4.1)."""
 
     k: int
     max_degree: int | None = None

@@ -1,4 +1,4 @@
-"""Noisy steps in which an example is a node's adjacency row and its label: how DP-Emb (paper 004) trains W."""
+"""Noisy steps in which an example is a node's adjacency row and its label: how DP-Emb (the DPDGC paper) trains W."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def touched_rows(level: Level, *, failure: float | None = None) -> tuple[int, st
     row, an undirected edge in two. *node*: as one-hop ego-nets, the unit's own example and D others (null) or 2D
     (replace), whatever the features hold. *neighbor*: no features enter, so a node that keeps its entries touches
     nobody: its own example (the label) and k others; 2·min(k, D) others under the owned cap, where a toggled entry
-    may let another in or push one out. Paper 004 counts D + 1 for replacement, which two disjoint neighbourhoods break.
+    may let another in or push one out. DPDGC counts D + 1 for replacement, which two disjoint neighbourhoods break.
     """
     if not isinstance(level, NeighborLevel):
         return touched_examples(level, 1, failure=failure)

@@ -1,4 +1,4 @@
-"""Adjacency rows times a matrix of node rows, A·W: the decoupled convolution of paper 004, and how far it moves.
+"""Adjacency rows times a matrix of node rows, A·W: the decoupled convolution of the DPDGC paper, and how far it moves.
 
 Row v of A·W adds the rows of W that belong to the nodes whose entries reach v. No private feature enters, so
 where W is public or released one entry moves one row by one row of W and nothing else.
@@ -39,7 +39,7 @@ class AdjacencyRows(Query):
     where there is no more to say. The unit's own row: ``reach.own_row_change``. All rows, the unit's own among them,
     may then be released.
 
-    Reference: paper 004, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
+    Reference: DPDGC, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
     """
 
     proof: ClassVar[str] = PROVED_HERE

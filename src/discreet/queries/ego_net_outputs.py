@@ -1,4 +1,4 @@
-"""What a released network says of every node from its bounded ego-net, in rows of bounded norm (paper 004, DP-SAGE)."""
+"""What a released network says of every node from its bounded ego-net, in rows of bounded norm (DP-SAGE of DPDGC)."""
 
 from __future__ import annotations
 

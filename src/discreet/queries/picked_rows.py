@@ -146,7 +146,7 @@ class PickedRowSteps(RowSteps):
 
 @dataclass(frozen=True)
 class PublishedRowSteps(RowSteps):
-    """Rows as paper 000 has them: as picked, every column scaled down to an ℓ1 norm of at most ``column_norm``.
+    """Rows as the DPAR paper has them: as picked, every column scaled down to an ℓ1 norm of at most ``column_norm``.
 
     Guarantee: what is true, not what the paper claims: one unit may stand in every row, so all terms may change.
     """

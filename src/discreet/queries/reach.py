@@ -158,7 +158,7 @@ def sum_sensitivity(
     released inputs under replace the changed entries are among 2·d_max, so b + c is at most their quantile.
 
     Edge cases: k-neighbour level with private inputs and no degree bound has no finite sensitivity and is refused.
-    Symmetric normalisation reaches one hop further and is not offered here. Reference: paper 004, theorems
+    Symmetric normalisation reaches one hop further and is not offered here. Reference: the DPDGC paper, theorems
     5.1 to 5.4 and B.1, on a degree promise; the rest is brute-forced in the tests.
     """
     square, why = _square_of_rows(level, inputs, aggregation, self_loops, failure)
@@ -244,7 +244,7 @@ def touched_examples(
     ``hops=0`` (no edges used): 1. At edge level one entry changes one one-hop ego-net, an undirected edge two;
     more hops would need a degree bound and are refused.
 
-    Reference: paper 001, Lemma 1 for one hop on a degree promise. Attained in brute force, see the tests.
+    Reference: the DP-GNN paper, Lemma 1 for one hop on a degree promise. Attained in brute force, see the tests.
     """
     if hops < 0:
         raise ParameterError(f"hops must be at least 0, not {hops}")

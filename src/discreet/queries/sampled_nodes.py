@@ -58,7 +58,7 @@ class Participants(NamedTuple):
 class NodeSample:
     """How the sample is drawn: made at plan from public facts, taken inside queries.
 
-    ``rate`` is the probability with which each training id takes part. With ``size`` exactly that many do (paper 000):
+    ``rate`` is the probability with which each training id takes part. With ``size`` exactly that many do (DPAR):
     then the id range itself is secret.
 
     Guarantee (without ``size``): coins depend on the key and the id alone. Ids and shapes are the same whatever the

@@ -108,7 +108,7 @@ def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
     h_v and h_u: √2. Attained by unit rows.
 
     *mean*. Adding u → v to a row of degree d moves it by (h_u − mean)/(d + 1), of norm at most
-    2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 a row, so 1 and √2. Attained at isolated nodes.
+    2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 per row, so 1 and √2. Attained at isolated nodes.
 
     *symmetric*, undirected, without self-loops. Let a, b be the degrees of u, v before {u, v} is added and
     f(a) = 1 − √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other

@@ -1,4 +1,4 @@
-"""Training by noisy clipped gradients (paper 001, algorithms 1 and 3): every step goes through the curator."""
+"""Training by noisy clipped gradients (the DP-GNN paper, algorithms 1 and 3): every step goes through the curator."""
 
 from __future__ import annotations
 

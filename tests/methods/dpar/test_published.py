@@ -1,4 +1,4 @@
-"""The formulas of paper 000, by hand."""
+"""The formulas of the DPAR paper, by hand."""
 
 from __future__ import annotations
 

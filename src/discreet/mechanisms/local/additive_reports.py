@@ -29,7 +29,7 @@ class AdditiveReports(ABC):
     feature_range: Range
 
     def __post_init__(self) -> None:
-        """Refuse what has no meaning."""
+        """Refuse settings outside their range."""
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ParameterError(f"epsilon of a report must be a positive number, not {self.epsilon!r}")
 

@@ -67,7 +67,7 @@ class MultiBit:
     sampled: int = field(default=0)
 
     def __post_init__(self) -> None:
-        """Settle m, and refuse what has no meaning."""
+        """Settle m, and refuse settings outside their range."""
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ParameterError(f"epsilon of a report must be a positive number, not {self.epsilon!r}")
         if self.width < 1:

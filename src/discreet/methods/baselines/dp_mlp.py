@@ -1,4 +1,4 @@
-"""``dp-mlp``: a network on features alone, trained by noisy clipped gradients ("Features" of paper 000)."""
+"""``dp-mlp``: a network on features alone, trained by noisy clipped gradients ("Features" of the DPAR paper)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dp-gnn``: a graph network trained on degree-bounded ego-nets by noisy clipped gradients (paper 001)."""
+"""``dp-gnn``: a graph network trained on degree-bounded ego-nets by noisy clipped gradients (the DP-GNN paper)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DPGNN(PrivatelyTrained):
         assumed to see its neighbours' features (at ``edge``, its own edges); weights are covered.
         ``disjoint``: predictions are made on other
         graphs, which hold none of the training graph's nodes and nothing private (``public=True``); weights are
-        covered. ``noisy``: the outputs of all nodes are released once with noise (paper 004's DP-SAGE) and predictions
+        covered. ``noisy``: the outputs of all nodes are released once with noise (DPDGC's DP-SAGE) and predictions
         read them; all are covered.
     output_norm
         With ``noisy``, the norm to which a node's output is clipped.

@@ -54,7 +54,7 @@ def _present(senders: Tensor, mask: Tensor) -> Tensor:
 
 
 class GcnConv(Conv):
-    """A linear map of the mean over a node and its senders: inverse-degree weights (paper 001)."""
+    """A linear map of the mean over a node and its senders: inverse-degree weights (the DP-GNN paper)."""
 
     def __init__(self, width: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ def _conv(shape: EgoShape, generator: torch.Generator) -> Conv:
 
 
 class EgoNetwork(nn.Module):
-    """Encoder, ``hops`` rounds of messages, decoder (paper 001). Rows are normalised by layer, without parameters."""
+    """Encoder, ``hops`` rounds of messages, decoder (DP-GNN). Rows are normalised by layer, without parameters."""
 
     def __init__(self, features: int, shape: EgoShape, classes: int, generator: torch.Generator) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``dp-sage``: the preset of ``dp-gnn`` that paper 004 compares with."""
+"""``dp-sage``: the preset of ``dp-gnn`` that the DPDGC paper compares with."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ DPAR = Declaration(
     target="discreet.methods.dpar.estimator:DPAR",
     covers={"none": "weights", "node": "weights"},
     summary="noisy gradients on features, averaged over edges to predict; preset paper is DPAR: noisy PageRank too",
-    paper="DPAR: Zhang et al. 2024 (paper 000)",
+    paper="DPAR: Zhang et al. 2024",
     presets={
         "paper": Preset(
             settings={

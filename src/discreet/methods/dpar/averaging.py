@@ -19,7 +19,7 @@ def average_probabilities(own: Tensor, graph: Topology, steps: int, restart: flo
 
 
 def average_logits(own: Tensor, graph: Topology, steps: int, restart: float) -> Tensor:
-    """P steps of Q ← (1 − α)D⁻¹AQ + αH (paper 000, equation 4); a node that nothing reaches keeps its own row."""
+    """P steps of Q ← (1 − α)D⁻¹AQ + αH (the DPAR paper, equation 4); a node that nothing reaches keeps its own row."""
     hop = hop_matrix(graph, "mean", device=str(own.device))
     reached = torch.from_numpy(graph.in_degree() > 0).to(own.device).unsqueeze(1)
     rows = own

@@ -1,4 +1,4 @@
-"""``dpar``: private PageRank picks whose features a node averages, then noisy clipped gradients (DPAR; paper 000)."""
+"""``dpar``: private PageRank picks whose features a node averages, then noisy clipped gradients (DPAR)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class DPAR(PrivatelyTrained):
         P, rounds of averaging over edges in prediction; 0 predicts from features alone.
     prediction
         What is averaged there. ``probabilities``: of classes, of a node itself and its neighbours. ``logits``: as in
-        paper 000, of neighbours alone. None for the first (as-published: the second).
+        the DPAR paper, of neighbours alone. None for the first (as-published: the second).
     layers, learning_rate
         One linear map by default, at a larger step than other methods take: see the docs for what was compared.
 
@@ -303,7 +303,7 @@ class DPAR(PrivatelyTrained):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published or isinstance(level, NoPrivacy):
             return None
-        return Claim(self._checked_privacy().epsilon, "paper 000, theorems 1 to 3 as printed")
+        return Claim(self._checked_privacy().epsilon, "the DPAR paper, theorems 1 to 3 as printed")
 
     # ---------------------------------------------------------------- fit
 

@@ -1,4 +1,4 @@
-"""Noise by the formulas of paper 000: theorems 1 to 3 as printed, for reproducing its table, proving nothing.
+"""Noise by the formulas of the DPAR paper: theorems 1 to 3 as printed, for reproducing its table, proving nothing.
 
 Where the paper leaves a constant open (theorem 2: "there exist c₁ and c₂"), its own derivation before (11) gives it:
 T·q²τ²λ²/σ² ≤ λε/2 and exp(−λε/2) ≤ δ together mean σ = 2qτ√(T·ln(1/δ))/ε, so c₂ = 2. The docs say why none
@@ -17,7 +17,7 @@ from discreet.privacy import events
 from discreet.queries.picks import Selection, TopPicks, gumbel_event
 
 NODE_RATE, SOURCES, BATCH_SIZE = 0.09, 70, 60
-"""What paper 000 uses, and as-published mode where nothing is given. (Its split of the budget is not stated.)"""
+"""What the DPAR paper uses, and as-published mode where nothing is given. (Its split of the budget is not stated.)"""
 
 
 @dataclass(frozen=True)

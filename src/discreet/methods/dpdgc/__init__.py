@@ -12,7 +12,7 @@ DPDGC = Declaration(
         "node": "weights+others-predictions",
     },
     summary="features beside noisy, cached embeddings of adjacency rows",
-    paper="DPDGC: Chien et al. 2023 (paper 004)",
+    paper="DPDGC: Chien et al. 2023",
     presets={
         "paper": Preset(
             settings={

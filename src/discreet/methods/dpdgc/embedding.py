@@ -1,6 +1,6 @@
 """The three ways in which ``dpdgc`` comes by W, and the noisy rows A·W that follow.
 
-*random*: W is drawn, public, and costs nothing. *trained*: DP-Emb of paper 004, noisy clipped gradients of
+*random*: W is drawn, public, and costs nothing. *trained*: DP-Emb of the DPDGC paper, noisy clipped gradients of
 σ(AW + b)R. *step*: the first step of that training alone, from W = 0. There the residual of a node does not depend
 on its row yet, so the gradient Aᵀ·(residuals) is a plain sum over edges, which needs no clipping of rows and moves
 far less than a group of clipped examples: √2 for an undirected edge instead of 4 clip norms.

@@ -1,4 +1,4 @@
-"""``dpdgc``: decoupled graph convolution (Chien et al. 2023, paper 004).
+"""``dpdgc``: decoupled graph convolution (Chien et al. 2023, the DPDGC paper).
 
 Node features and adjacency rows never meet before noise: Z = A·W + noise embeds the rows, and a network reads a
 node's features beside its row of Z. Prediction reads the cached Z, so it reads no edge.
@@ -70,7 +70,7 @@ class DPDGC(TrainedClassifier):
     Parameters
     ----------
     embedding
-        Where the rows of W come from. ``random``: hashed signs, public, free. ``trained``: paper 004's DP-Emb, noisy
+        Where the rows of W come from. ``random``: hashed signs, public, free. ``trained``: DPDGC's DP-Emb, noisy
         clipped gradients of σ(AW + b)R. ``step`` (levels ``none`` and ``edge``, where labels are public): the first
         gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
         ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.

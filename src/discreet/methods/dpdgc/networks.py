@@ -1,4 +1,4 @@
-"""The networks of decoupled convolution (paper 004, figure 2): one over adjacency rows, one that joins both sides."""
+"""The networks of decoupled convolution (DPDGC, figure 2): one over adjacency rows, one that joins both sides."""
 
 from __future__ import annotations
 

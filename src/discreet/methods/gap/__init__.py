@@ -12,5 +12,5 @@ GAP = Declaration(
         "node": "weights+others-predictions",
     },
     summary="noisy aggregation of encoded features, cached",
-    paper="GAP: Sajadmanesh et al. 2023; analysed in Chien et al. 2023 (paper 004)",
+    paper="GAP: Sajadmanesh et al. 2023; analysed in Chien et al. 2023",
 )

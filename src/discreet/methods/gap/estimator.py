@@ -1,4 +1,4 @@
-"""``gap``: aggregation perturbation (Sajadmanesh et al. 2023; the analysis is that of paper 004).
+"""``gap``: aggregation perturbation (Sajadmanesh et al. 2023; the analysis is that of the DPDGC paper).
 
 An encoder learns from features and labels. Its output, rows of unit norm, is aggregated hop by hop; each hop
 passes through the curator and is cached, and normalised again it feeds the next. A head reads all hops.

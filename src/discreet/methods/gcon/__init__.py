@@ -7,7 +7,7 @@ GCON = Declaration(
     target="discreet.methods.gcon.objective:GCON",
     covers={"none": "own-prediction", "edge": "own-prediction"},
     summary="a convex graph convolution by objective perturbation",
-    paper="GCON: Wei et al. 2024 (paper 003)",
+    paper="GCON: Wei et al. 2024",
     presets={
         "paper": Preset(
             settings={

@@ -1,4 +1,4 @@
-"""``gcon``: a convex graph convolution whose training objective is perturbed once (paper 003)."""
+"""``gcon``: a convex graph convolution whose training objective is perturbed once (the GCON paper)."""
 
 from __future__ import annotations
 

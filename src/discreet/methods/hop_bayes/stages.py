@@ -58,7 +58,7 @@ def evidence_stages(
 def notes_on_shared_evidence(receivers: str, hubs: bool | None) -> list[str]:
     """What noise leaves, who gets evidence, and how it is decided what the second half asks for, in words."""
     notes = [
-        "what a node receives is a count of neighbours a class, under noise of the standard deviation above: "
+        "what a node receives is a count of neighbours per class, under noise of the standard deviation above: "
         "nodes with fewer neighbours than that rest on their features",
         note_on_receivers(receivers),
     ]

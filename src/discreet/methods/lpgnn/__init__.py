@@ -28,7 +28,7 @@ SIMGAT = Declaration(
     target="discreet.methods.lpgnn.simgat:SimGAT",
     covers=_COVERS,
     summary="lpgnn that averages reports over similar nodes too",
-    paper="SimGAT (paper 002)",
+    paper="SimGAT: Ameen, Emireddy and Stevens",
     presets={
         "paper": Preset(
             settings={**_PAPER, "similarity": "deepwalk", "threshold": 0.0002},

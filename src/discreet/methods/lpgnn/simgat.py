@@ -1,4 +1,4 @@
-"""``simgat``: ``lpgnn`` whose last denoising step is over similar nodes instead of neighbours (paper 002)."""
+"""``simgat``: ``lpgnn`` whose last denoising step is over similar nodes instead of neighbours (the SimGAT paper)."""
 
 from __future__ import annotations
 

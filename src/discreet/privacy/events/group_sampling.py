@@ -27,7 +27,7 @@ noisy step; the coins must be fresh in every step and independent of everything 
 
 Fixed-size batches without replacement: the batch is the same on both graphs, so revealing how many of the
 unit's examples it holds can only help the adversary. With j of them the sums differ by at most 2jC (replace;
-(2j − 1)C if the unit's own is among them, null), and j is hypergeometric: paper 001, Theorem 1.
+(2j − 1)C if the unit's own is among them, null), and j is hypergeometric: the DP-GNN paper, Theorem 1.
 """
 
 from __future__ import annotations
@@ -174,12 +174,12 @@ def _with_own(
 
 
 def group_fixed_curve(event: GroupFixedSampledGaussianDpEvent) -> FloatArray:
-    """Theorem 1 of paper 001: the number of the unit's examples in the batch revealed."""
+    """Theorem 1 of the DP-GNN paper: the number of the unit's examples in the batch revealed."""
     return _revealed_curve(*_shifts_of_fixed_batch(event), event.noise_multiplier)
 
 
 def _revealed_curve(shifts: FloatArray, log_weights: FloatArray, multiplier: float) -> FloatArray:
-    """ln Σ w_i·exp(α(α−1)s_i²/2λ²)/(α−1): Rényi divergence when the shift is revealed (paper 001, Lemma 4)."""
+    """ln Σ w_i·exp(α(α−1)s_i²/2λ²)/(α−1): Rényi divergence when the shift is revealed (the DP-GNN paper, Lemma 4)."""
     orders = RDP_ORDERS[:, None]
     exponent = orders * (orders - 1) * (shifts / multiplier) ** 2 / 2
     return np.asarray(logsumexp(exponent + log_weights, axis=1) / (orders[:, 0] - 1), dtype=np.float64)
