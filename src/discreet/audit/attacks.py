@@ -31,7 +31,7 @@ from discreet.privacy.plan import Stage
 
 @dataclass(frozen=True)
 class Seen:
-    """Answers of one run of a stage in many trials, one row per trial, and the batches behind them, where it has any."""
+    """Answers of one run of a stage in many trials, one row per trial, and the batches behind them, if any."""
 
     answers: FloatArray
     batches: BoolArray | None = None
@@ -49,7 +49,7 @@ class Attack:
         ``log_ratio(stage, seen, one, two)`` gives one number per trial: the logarithm of how much likelier the
         answer is from input ``one`` than from ``two``, to an adversary who knows everything but the noise.
     noise
-        ``noise(stage, seen, value)`` gives what was added, in units in which it should follow ``law``; one row per trial.
+        ``noise(stage, seen, value)`` gives what was added, in units in which it follows ``law``; one row per trial.
     law
         ``law(stage, noise)`` is the distribution function that each entry of the noise should follow, at its entries.
     continuous
