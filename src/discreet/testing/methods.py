@@ -272,7 +272,7 @@ def check_the_only_label_may_go(case: MethodCase) -> None:
 
 
 def check_statistics(case: MethodCase) -> None:
-    """The curator's answers on the worst inputs keep to ε, noise is distributed as stated, and every mechanism is known."""
+    """Answers on the worst inputs keep to ε, noise is distributed as stated, and every mechanism is known."""
     plan = case.fitted.plan_
     report = audit_curator(plan, runs=CURATOR_RUNS, alpha=FALSE_ALARM)
     assert report.passed, report.violations

@@ -93,7 +93,7 @@ class DPDGC(TrainedClassifier):
         How the squared privacy loss is divided among W, Z and the joint network; parts that do not occur are left out.
     accounting
         ``rigorous``, or ``as-published``: noise for an undirected edge that moves Z by c and stands in one example of
-        DP-Emb, and for a replaced node that stands in D + 1 of them, as paper 004 counts: a claim that does not hold.
+        DP-Emb, and for a replaced node that stands in D + 1 of them, as DPDGC counts: a claim that does not hold.
 
     Guarantee. W is public or released, and its rows are cut at norm c in the very weights that Z is computed with; Z
     moves by at most the bound of ``queries.adjacency_rows``. DP-Emb: one unit touches the examples of
@@ -138,7 +138,7 @@ class DPDGC(TrainedClassifier):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self._checked_privacy().epsilon, "paper 004, theorems 5.3 and 5.4 as printed")
+        return Claim(self._checked_privacy().epsilon, "the DPDGC paper, theorems 5.3 and 5.4 as printed")
 
     def _claimed_sensitivities(self) -> dict[str, float]:
         """By how much less than it does each stage moves, if the paper is to be believed."""
