@@ -50,7 +50,7 @@ def test_as_published_is_said_everywhere(capsys: pytest.CaptureFixture[str]) -> 
     assert (found["verified"], found["covers"], found["accounting"]) == (False, "nothing", "as-published")
     assert found["claim"] == {
         "epsilon": 8.0,
-        "by": "the DPAR paper, theorems 1 to 3 as printed",
+        "by": "DPAR, theorems 1 to 3 as printed",
         "status": "claimed by the paper, not verified",
     }
     assert found["epsilon_proved"] == found["epsilon_spent"]

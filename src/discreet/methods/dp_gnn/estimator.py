@@ -69,7 +69,7 @@ class DPGNN(PrivatelyTrained):
         Of ``gat``: each attends by its own part of the width, which must be a multiple of their number.
     accounting
         ``rigorous``, or ``as-published`` (with ``clipping="per-layer"``): each layer gets noise for its own clip norm
-        alone, as in the DP-GNN paper, which is short by the square root of the number of layers: a claim that does not hold.
+        alone, as in DP-GNN, which is short by the square root of the number of layers: a claim that does not hold.
 
     Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
     ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
@@ -123,7 +123,7 @@ class DPGNN(PrivatelyTrained):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self._checked_privacy().epsilon, "the DP-GNN paper, theorem 1 with noise layer by layer as printed")
+        return Claim(self._checked_privacy().epsilon, "DP-GNN, theorem 1 with noise layer by layer as printed")
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         drafts = self._rigorous_stages(public, level)

@@ -303,7 +303,7 @@ class DPAR(PrivatelyTrained):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published or isinstance(level, NoPrivacy):
             return None
-        return Claim(self._checked_privacy().epsilon, "the DPAR paper, theorems 1 to 3 as printed")
+        return Claim(self._checked_privacy().epsilon, "DPAR, theorems 1 to 3 as printed")
 
     # ---------------------------------------------------------------- fit
 

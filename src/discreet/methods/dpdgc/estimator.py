@@ -138,7 +138,7 @@ class DPDGC(TrainedClassifier):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self._checked_privacy().epsilon, "the DPDGC paper, theorems 5.3 and 5.4 as printed")
+        return Claim(self._checked_privacy().epsilon, "DPDGC, theorems 5.3 and 5.4 as printed")
 
     def _claimed_sensitivities(self) -> dict[str, float]:
         """By how much less than it does each stage moves, if the paper is to be believed."""
