@@ -27,6 +27,8 @@ from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, LocalLevel, NodeLevel
 from discreet.privacy.plan import Plan, Stage, make_plan
+from discreet.queries.class_degrees import ClassDegrees
+from discreet.queries.edge_cells import FlippedCells, LargestCells
 from discreet.queries.pagerank_rows import PageRankRows
 from discreet.queries.propagated import PropagatedRows
 from discreet.queries.sampled_nodes import NodeSample
@@ -55,6 +57,13 @@ def plan_of(kind: str) -> Plan:
             sample=NodeSample(1.0), alpha=0.25, rho=1e-4, gamma=1e-4, solver="push", own_entry=False,
         )  # fmt: skip
         return make_plan("m", node, 10, [Stage.of("rows", rows)], "weights")
+    edge = Privacy(EdgeLevel(), 2.0, 1e-3)
+    if kind == "edge-rand":
+        return make_plan("m", edge, 6, [Stage.of("cells", FlippedCells(edge.level, 6, False, 2.0))], "weights")
+    if kind == "lap-graph":
+        return make_plan("m", edge, 6, [Stage.of("cells", LargestCells(edge.level, 6, False, 0.5))], "weights")
+    if kind == "laplace":
+        return make_plan("m", edge, 6, [Stage.of("degrees", ClassDegrees(edge.level, 6, 2))], "weights")
     local = Privacy(LocalLevel(), 2.0, 1e-3)
     if kind == "randomized-response":
         return Plan("m", local, 1e-3, (label_stage("labels", 6, 3, 2.0),), "weights")

@@ -78,3 +78,12 @@ def test_cut_rows_hold_for_every_input_dense_or_sparse() -> None:
     twice = sp.csr_array((np.array([3.0, 3.0]), np.array([1, 1]), np.array([0, 2])), shape=(1, 2))
     assert cut_sparse_rows(twice, 1.0).toarray().tolist() == [[0.0, pytest.approx(1.0)]]
     assert twice.data.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("width", [64, 1024, 4096, 20_000])
+def test_norms_hold_at_every_width(width: int) -> None:
+    """A few ones, then entries whose squares vanish beside them in single precision one at a time, not together."""
+    row = torch.full((1, width), 2.0**-12)
+    row[:, :4] = 1.0
+    for bounded in (normalize_rows(row), clip_rows(row, 1.0), clip_rows(1e3 * row, 1.0)):
+        assert float(torch.linalg.vector_norm(bounded.double())) <= 1.0

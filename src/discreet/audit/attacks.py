@@ -182,7 +182,7 @@ def _mixture(stage: Stage, rest: FloatArray, terms: Array, weights: FloatArray) 
 
 def _subsets(size: int) -> FloatArray:
     """All subsets as rows of zeros and ones. Audits run on small graphs, so there are few."""
-    return np.array(list(product((0.0, 1.0), repeat=size))).reshape(-1, size)
+    return np.array(list(product((0.0, 1.0), repeat=size))).reshape(2**size, size)
 
 
 def _steps_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:

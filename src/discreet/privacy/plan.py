@@ -13,7 +13,7 @@ from discreet.errors import PrivacyError
 from discreet.files import from_json
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, group_note, spend
-from discreet.privacy.assurance import NO_NOISE, NOTHING_PROMISED, is_exact, sampler
+from discreet.privacy.assurance import NO_NOISE, NOTHING_PROMISED, STATED, is_exact, sampler
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
 from discreet.privacy.query import NO_BOUND, Bound, Query, StoredQuery
@@ -123,6 +123,7 @@ class Stage:
                 None if answer is None else tuple(answer),
                 data["parameters"],
                 bound,
+                data.get("proof", STATED),  # certificates of schema 1 have none
             )
             return cls(data["name"], query, bound, events.event_from_json(data["event"]), data["runs"])
         except (KeyError, TypeError) as error:

@@ -110,6 +110,12 @@ class StoredQuery(Query):
     stored_answer_shape: tuple[int, ...] | None
     stored_parameters: Mapping[str, Any] = field(hash=False)
     stored_bound: Bound
+    stored_proof: str = STATED
+
+    @property
+    def proof_status(self) -> str:
+        """What the certificate says of the proof."""
+        return self.stored_proof
 
     @property
     def words(self) -> str:
