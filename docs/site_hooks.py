@@ -8,9 +8,12 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+ROLE = re.compile(r":(?:meth|class|func|mod|attr|data|exc):<code>")
+SHIM = "https://unpkg.com/iframe-worker/shim"
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -27,6 +30,21 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     for name, target in FROM_ROOT.items():
         markdown = markdown.replace(f"](../{name}", f"]({target}")
     return markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Roles of docstrings (``:meth:``) say nothing to a reader of the site."""
+    return ROLE.sub("<code>", html)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The search of pages that are opened as files takes our own script, not one from the network."""
+    return output.replace(SHIM, get_relative_url("javascripts/frame-worker.js", page.url))
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """The page of unknown addresses, as ``on_post_page``."""
+    return output.replace(SHIM, "javascripts/frame-worker.js")
 
 
 def command_page() -> str:
