@@ -30,14 +30,14 @@ def gaussian_plan(epsilon: float) -> Plan:
     return honest("gap", "edge", epsilon, hops=2).plan(small_graph(np.random.default_rng(0)).public)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_plain_gaussian_stages_pass(epsilon: float) -> None:
     found = audit_curator(gaussian_plan(epsilon), runs=15_000, alpha=ALPHA)
     assert found.passed, found.violations
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_plain_gaussian_stages_come_near(epsilon: float) -> None:
     found = audit_curator(gaussian_plan(epsilon), runs=15_000, alpha=ALPHA)
     assert found.curator is not None

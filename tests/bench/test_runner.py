@@ -62,6 +62,7 @@ def test_a_suite_runs_and_is_not_run_again(tmp_path: Path, capsys: pytest.Captur
     assert "[1/1, " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_trial_whose_default_changed_runs_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     command = ["bench", str(written(tmp_path)), "--out", str(out), "--jobs", "1", "--only", "name=mlp"]

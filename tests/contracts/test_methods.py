@@ -12,9 +12,19 @@ from discreet.testing import MethodCheck, method_checks
 from tests.contracts.cases import CASES, SPECS, graph_for, make
 
 CHECKS = [check for case in CASES for check in method_checks(case)]
+LONG = (
+    *("replay: progap at node:", "replay: gap at node:thinned", "replay: gap at node:promised"),
+    "replay: dpdgc at node:thinned",
+)
+"""Whole fits of many parts; ``make test`` replays the same methods at their other levels, and gap in its own tests."""
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=str)
+def _checks() -> list[object]:
+    """Every check; the longest are for ``make slow``."""
+    return [pytest.param(c, marks=pytest.mark.slow) if str(c).startswith(LONG) else c for c in CHECKS]
+
+
+@pytest.mark.parametrize("check", _checks(), ids=str)
 def test_contract(check: MethodCheck) -> None:
     check()
 

@@ -103,7 +103,7 @@ def test_stages_and_runs_and_fits_differ() -> None:
     assert len(set(drawn)) == 200
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_workers_differ(start: str) -> None:
     """Workers that are forked from one parent, or spawned, after the parent has drawn."""
     here = [first_numbers() for _ in range(3)]
