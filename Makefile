@@ -58,7 +58,6 @@ bench: setup
 
 # The site, into build/site, without the network. Warnings (a dead link, a page that nothing leads to) are errors.
 docs: setup
-	$(PIP) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
