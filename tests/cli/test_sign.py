@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet.privacy.certificate import digest
+from discreet.privacy.release_folder import json_bytes
 from tests.cli.helpers import refused, run
 
 
@@ -45,7 +46,7 @@ def test_a_certificate_that_is_sealed_again_is_not_signed(
     path = release / "certificate.json"
     certificate = json.loads(path.read_text())
     certificate["notes"] = ["everything is fine"]
-    path.write_text(json.dumps(certificate | {"digest": digest(certificate)}))
+    path.write_bytes(json_bytes(certificate | {"digest": digest(certificate)}))
     assert "changed since" in check(capsys, keys[1])["detail"]
 
 

@@ -11,6 +11,7 @@ from discreet.release.advisories import ADVISORIES, advisories
 
 def made_by(version: str, method: str, mechanism: str, kind: str = "Gaussian", delta: float = 1e-6) -> dict[str, Any]:
     return {
+        "schema": 2,
         "method": method,
         "delta": delta,
         "versions": {"discreet": version},
@@ -33,6 +34,11 @@ def test_others_are_not() -> None:
     assert not advisories(made_by("0.2.0", "hop-bayes", "gaussian", delta=1e-12))
     assert not advisories(made_by("0.1.0", "gap", "gaussian"))
     assert not advisories(made_by("0.1.0", "dp-gnn", "dpsgd", kind="NonPrivate"))  # level none promises nothing
+
+
+def test_schema_1_is_old_whatever_version_it_states() -> None:
+    assert advisories({**made_by("0.2.0.dev0", "dp-gnn", "dpsgd"), "schema": 1})
+    assert not advisories({**made_by("0.2.0.dev0", "gap", "gaussian"), "schema": 1})
 
 
 def test_a_trial_of_a_search_counts() -> None:

@@ -17,12 +17,17 @@ from discreet.audit.small_graphs import small_graph
 from discreet.errors import CertificateError, DiscreetError
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gap.estimator import GAP
+from discreet.privacy import events
+from discreet.privacy.accountants import spend
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import digest
 from discreet.privacy.levels import EdgeLevel
+from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import json_bytes
 from discreet.release.load import load_release
-from discreet.release.verify import examine, verify
+from discreet.release.rebuild import _alike
+from discreet.release.signature import check_signature, new_key, sign
+from discreet.release.verify import Examined, examine, verify
 from tests.release.forging import Change, forge, reseal, unchanged
 
 
@@ -361,6 +366,112 @@ def test_a_card_that_says_something_else_is_refused(release: Path) -> None:
     card.write_text(card.read_text().replace("ε = 2", "ε = 0.1"))
     reseal(release)
     assert "card.md" in sentence(release)
+
+
+def downgraded(content: dict[str, Any]) -> None:
+    """The claim of a thousandth of the ε, in the form of an older certificate that has fewer checks."""
+    content["schema"] = 1
+    for stage in content["stages"]:
+        stage["event"]["noise_multiplier"] *= 1000
+    event = events.compose(Stage.from_json(stage).event for stage in content["stages"])
+    content["epsilon_by_accountant"] = spend(event, content["delta"])
+    content["epsilon"] = min(content["epsilon_by_accountant"].values())
+
+
+def downgraded_to_a_search(content: dict[str, Any]) -> None:
+    downgraded(content)
+    content["trial_stages"] = []
+    content["budget"]["epsilon"] = 0.1
+
+
+@pytest.mark.parametrize("change", [downgraded, downgraded_to_a_search])
+@pytest.mark.parametrize("made_by", ["0.1.0.dev0", "0.2.0.dev0"])
+def test_an_older_schema_does_not_switch_off_checks(release: Path, change: Change, made_by: str) -> None:
+    def forged(content: dict[str, Any]) -> None:
+        change(content)
+        content["versions"]["discreet"] = made_by
+
+    forge(release, forged)
+    assert failed(release) & {"plan", "configuration"}
+
+
+def test_a_trial_of_a_search_has_no_more_than_the_budget(release: Path) -> None:
+    forge(release, lambda c: c.update(trial_stages=[], budget={**c["budget"], "epsilon": 0.1}))
+    assert failed(release) == {"configuration"}
+
+
+@pytest.mark.parametrize("made_by", ["9.9", "0.2.0.dev0 ", "v0.2.0.dev0", "0.1.0", "1!0", "0.2.0.dev0+x", "", None])
+def test_a_version_that_cannot_be_is_refused(release: Path, made_by: str | None) -> None:
+    if made_by is None:
+        forge(release, lambda c: c["versions"].pop("discreet"))
+    else:
+        forge(release, lambda c: c["versions"].update(discreet=made_by))
+    assert "version" in sentence(release)
+
+
+def test_an_older_version_is_read_with_a_warning(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.release.verify.version", lambda name: "7.0")
+    card = release / "card.md"
+    card.write_text(card.read_text().replace("## What is promised", "## The promise"))
+    reseal(release)
+    found = examine(release)
+    assert found.passed
+    assert "WORDING WAS NOT COMPARED" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("ε = 2", "ε = 0.1"),
+        ("δ = ", "δ = 0.0"),
+        ("- **Protected**: ", "- **Protected**: all people, and "),
+        ("\n", "\nε = 0\n"),
+    ],
+)
+def test_the_guarantee_on_a_card_of_an_older_version_is_compared(
+    release: Path, monkeypatch: pytest.MonkeyPatch, words: str, others: str
+) -> None:
+    monkeypatch.setattr("discreet.release.verify.version", lambda name: "7.0")
+    card = release / "card.md"
+    card.write_text(card.read_text().replace(words, others))
+    reseal(release)
+    assert "card.md does not state the guarantee" in sentence(release)
+
+
+def test_only_noise_has_the_tolerance_of_a_calibration() -> None:
+    planned = {"noise_multiplier": 2.0, "noise_std": 1.0, "sampling_probability": 0.1, "events": [{"epsilon": 0.5}]}
+    assert _alike({**planned, "noise_multiplier": 2.003, "noise_std": 1.001}, planned)
+    assert not _alike({**planned, "sampling_probability": 0.0999}, planned)
+    assert not _alike({**planned, "events": [{"epsilon": 0.4999}]}, planned)
+    assert _alike({**planned, "sampling_probability": 0.1 * (1 + 1e-12)}, planned)
+
+
+def test_what_was_examined_is_what_a_signature_is_checked_on(release: Path, tmp_path: Path) -> None:
+    public = new_key(tmp_path / "key")
+    sign(release, tmp_path / "key")
+    signed = (release / "certificate.json").read_bytes()
+    forge(release, lambda c: c.update(issuer="somebody else"))
+    found = examine(release)
+    (release / "certificate.json").write_bytes(signed)  # put back between the two checks
+    assert found.passed
+    assert not check_signature(found.files, public).passed
+    assert check_signature(examine(release).files, public).passed
+
+
+def test_what_is_signed_is_what_was_examined(release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    public = new_key(tmp_path / "key")
+    good = (release / "certificate.json").read_bytes()
+
+    def replaced_after(folder: Path) -> Examined:
+        found = examine(folder)
+        forge(release, lambda c: c.update(issuer="somebody else"))
+        return found
+
+    monkeypatch.setattr("discreet.release.signature.examine", replaced_after)
+    sign(release, tmp_path / "key")
+    signature = (release / "certificate.sig").read_bytes()
+    assert check_signature({"certificate.json": good, "certificate.sig": signature}, public).passed
+    assert not check_signature(examine(release).files, public).passed
 
 
 def test_a_new_digest_is_needed(release: Path) -> None:

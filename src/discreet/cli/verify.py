@@ -29,7 +29,7 @@ def verify(
     if key is not None:
         from discreet.release.signature import check_signature
 
-        found.checks.append(check_signature(release, key))
+        found.checks.append(check_signature(found.files, key))
     if as_json:
         rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in found.checks]
         print_json({"release": str(release), "verified": found.passed, "checks": rows, "warnings": found.warnings})

@@ -10,6 +10,7 @@ from discreet.files import from_json
 from discreet.privacy.certificate import NOT_ACCOUNTED
 
 _NOT_SAID = "not said"
+_PROTECTED = "- **Protected**:"
 
 
 def render_card(certificate: Mapping[str, Any]) -> str:
@@ -32,6 +33,11 @@ def render_card(certificate: Mapping[str, Any]) -> str:
         "Check this release with `discreet verify FOLDER`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def guarantee_lines(card: str) -> list[str]:
+    """The lines of a card that hold a figure of the guarantee or say what is protected, in their order."""
+    return [line for line in card.splitlines() if "ε" in line or "δ" in line or line.startswith(_PROTECTED)]
 
 
 def _warnings(certificate: Mapping[str, Any]) -> list[str]:
@@ -75,7 +81,7 @@ def _promise(certificate: Mapping[str, Any]) -> list[str]:
         f"δ = {certificate['delta']:g} (budget ε = {_figure(certificate['budget']['epsilon'])})",
         *_alone(certificate.get("extension")),
         *([f"- **Why this δ**: {reason}"] if reason else []),
-        f"- **Protected**: {certificate['level']['relation']}",
+        f"{_PROTECTED} {certificate['level']['relation']}",
         f"- **Not protected, taken as known to everyone**: {certificate['public']}",
         f"- **Covers** ({certificate['covers']['name']}): {certificate['covers']['means']}",
         f"- **Who is trusted**: {certificate['trust']}",

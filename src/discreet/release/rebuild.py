@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import CertificateError
-from discreet.files import from_json, to_json
+from discreet.files import INFINITE, from_json, to_json
 from discreet.graph.graph import PublicFacts
 from discreet.graph.schema import Schema
 from discreet.methods.base import NodeClassifier
@@ -24,6 +24,8 @@ from discreet.privacy.plan import Plan, Stage
 # Calibrated twice, on two machines, noise is the same up to what the search leaves open.
 _CALIBRATED = 2 * RELATIVE_TOLERANCE
 _ROUNDED = 1e-9
+_CALIBRATED_KEYS = ("noise_multiplier", "noise_std")
+"""The numbers that a calibration finds; every other one follows from settings and public facts."""
 _EXACTLY = ("name", "mechanism", "metric", "runs", "shape", "answer_shape")
 _WORDS = ("query", "why", "proof")
 
@@ -68,10 +70,12 @@ def _compare_stages(planned: Sequence[Stage], stated: Sequence[Mapping[str, Any]
         for key in (*_EXACTLY, *(_WORDS if words else ())):
             if given[key] != expected[key]:
                 raise _differs(stage.name, key, given[key], expected[key])
-        for key, tolerance in (("sensitivity", _ROUNDED), ("parameters", _CALIBRATED), ("event", _CALIBRATED)):
-            if not _alike(given[key], expected[key], tolerance):
+        unbounded = expected["sensitivity"] == INFINITE and "noise" not in given  # schema 1 gave bounds at level none
+        for key in ("parameters", "event", *(() if unbounded else ("sensitivity",))):
+            if not _alike(given[key], expected[key]):
                 raise _differs(stage.name, key, given[key], expected[key])
-        _compare_noise(stage, given, words=words)
+        if "noise" in given:  # schema 1 has none beside the event
+            _compare_noise(stage, given, words=words)
 
 
 def _compare_noise(stage: Stage, given: Mapping[str, Any], *, words: bool) -> None:
@@ -106,10 +110,12 @@ def _differs(stage: str, key: str, stated: Any, expected: Any) -> CertificateErr
     )
 
 
-def _alike(one: Any, two: Any, tolerance: float) -> bool:
-    """Equal, but for the last digits of numbers that are not whole."""
+def _alike(one: Any, two: Any, tolerance: float = _ROUNDED) -> bool:
+    """Equal, but for the last digits of numbers that are not whole, and for what calibration leaves open of noise."""
     if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(_alike(one[key], two[key], tolerance) for key in one)
+        return one.keys() == two.keys() and all(
+            _alike(one[key], two[key], _CALIBRATED if key in _CALIBRATED_KEYS else _ROUNDED) for key in one
+        )
     if isinstance(one, list) and isinstance(two, list):
         return len(one) == len(two) and all(map(_alike, one, two, [tolerance] * len(one)))
     if isinstance(one, bool) or isinstance(two, bool):

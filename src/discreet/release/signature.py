@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -22,10 +23,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from discreet.errors import CertificateError, ParameterError
+from discreet.errors import CertificateError, DiscreetError, ParameterError
 from discreet.files import check_free, read_text, write_whole
 from discreet.privacy.certificate import CERTIFICATE, SIGNATURE
-from discreet.release.verify import Check, verify
+from discreet.release.verify import Check, examine
+from discreet.untrusted import strict_json
 
 ALGORITHM = "Ed25519"
 _PURPOSE = b"discreet certificate\n"
@@ -49,29 +51,32 @@ def sign(folder: Path, key: Path) -> Path:
     """Sign a release that verifies; one that does not is refused, for a signature vouches for it."""
     secret = _private_key(key)
     check_free(folder / SIGNATURE)
-    failed = next((check for check in verify(folder) if not check.passed), None)
+    found = examine(folder)
+    failed = next((check for check in found.checks if not check.passed), None)
     if failed is not None:
         raise CertificateError(f"{folder} does not verify, so it is not signed: {failed.name}: {failed.detail}")
-    signed = secret.sign(_PURPOSE + (folder / CERTIFICATE).read_bytes())
+    signed = secret.sign(_PURPOSE + found.files[CERTIFICATE])
     content = {"algorithm": ALGORITHM, "key": fingerprint(secret.public_key()), "signature": _text(signed)}
     write_whole(folder / SIGNATURE, json.dumps(content, indent=2) + "\n")
     return folder / SIGNATURE
 
 
-def check_signature(folder: Path, key: Path) -> Check:
-    """Whether the owner of a public key signed this very certificate."""
+def check_signature(files: Mapping[str, bytes], key: Path) -> Check:
+    """Whether the owner of a public key signed this very certificate, in the bytes that ``examine`` read."""
     public = read_public_key(key)
-    if not (folder / SIGNATURE).exists():
+    if CERTIFICATE not in files:
+        return Check("signature", False, "there is no certificate that can be read")
+    if SIGNATURE not in files:
         return Check("signature", False, "the release is not signed")
     try:
-        found = json.loads(read_text(folder / SIGNATURE, "signature"))
+        found = strict_json(files[SIGNATURE], SIGNATURE)
         algorithm, signed = found["algorithm"], base64.b64decode(found["signature"], validate=True)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (DiscreetError, ValueError, KeyError, TypeError):
         return Check("signature", False, f"{SIGNATURE} is not a signature")
     if algorithm != ALGORITHM:
         return Check("signature", False, f"{SIGNATURE} is not of the kind {ALGORITHM}")
     try:
-        public.verify(signed, _PURPOSE + read_text(folder / CERTIFICATE, "certificate").encode())
+        public.verify(signed, _PURPOSE + files[CERTIFICATE])
     except InvalidSignature:
         return Check("signature", False, f"not by the owner of {key}, or the certificate was changed since")
     return Check("signature", True, f"by the owner of {key} ({fingerprint(public)})")

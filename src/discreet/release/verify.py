@@ -14,6 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
+
 from discreet.errors import CertificateError, DiscreetError
 from discreet.files import from_json
 from discreet.graph.graph import PublicFacts
@@ -23,7 +25,7 @@ from discreet.methods.parameters import Compute
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of_version_0_1, spend
 from discreet.privacy.budget import Privacy, delta_reason
-from discreet.privacy.card import render_card
+from discreet.privacy.card import guarantee_lines, render_card
 from discreet.privacy.certificate import (
     AUDIT,
     NOT_ACCOUNTED,
@@ -49,6 +51,9 @@ _TOLERANCE = 1e-9
 
 BEFORE_ALLOWANCE = "0.1.0.dev0"
 """The version whose certificates set nothing of δ aside for the rounding of compositions (by 1e-8 of ε at δ = 1e-6)."""
+
+FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
+"""The first version that wrote certificates of schema 2; what says to be of schema 1 is older, whatever it says."""
 
 MAY_FAIL = ("noise", "accounting", "tuning", "advisory")
 """Checks that say a release is not to be published; its parts belong together all the same, so it can be read."""
@@ -76,6 +81,8 @@ class Examined:
     checks: list[Check]
     warnings: list[str] = field(default_factory=list)
     estimator: NodeClassifier | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The bytes that were checked, by name; none where the folder could not be read."""
 
     @property
     def passed(self) -> bool:
@@ -106,7 +113,7 @@ def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> E
     checks = [Check("certificate", True, f"schema {certificate['schema']}"), _check_digest(certificate)]
     checks += _check_files(release)
     if not all(check.passed for check in checks):
-        return Examined(checks)
+        return Examined(checks, files=release.files)
     made: list[NodeClassifier] = []
     checks.append(_attempt("weights", lambda: _check_weights(release)))
     checks.append(_attempt("configuration", lambda: _check_configuration(release)))
@@ -118,7 +125,7 @@ def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> E
         checks.append(_attempt("model", lambda: _check_model(release, made[0])))
     checks += [_check_accounting(certificate), _check_tuning(certificate), _check_noise(certificate)]
     checks += [*_check_advisories(certificate), *_check_audit(release)]
-    return Examined(checks, list(_warnings(release)), made[0] if made else None)
+    return Examined(checks, list(_warnings(release)), made[0] if made else None, release.files)
 
 
 def _attempt(name: str, check: Callable[[], str]) -> Check:
@@ -156,8 +163,9 @@ def _check_weights(release: ReleaseFolder) -> str:
 
 
 def _check_configuration(release: ReleaseFolder) -> str:
-    """The configuration and the certificate tell one story: method, level, budget, δ, facts, coverage."""
+    """The configuration, the card and the certificate tell one story: version, method, level, budget, δ, facts."""
     config, certificate = release.config(), release.certificate
+    _check_version(certificate)
     level, given, budget = parse_level(certificate["level"]["spec"]), config["privacy"], certificate["budget"]
     searched, added = certificate.get("trial_stages") is not None, config.get("extensions", [])
     facts = [config["public"], *config["extra_public"], *(extension["public"] for extension in added)]
@@ -167,7 +175,11 @@ def _check_configuration(release: ReleaseFolder) -> str:
     }
     if added:  # its budget is what all of it costs; that this is so, is checked with the plan
         pairs["budget"] = (budget, {"epsilon": certificate["epsilon"], "delta": certificate["delta"]})
-    elif not searched:  # a trial of a search has a part of the budget
+    elif searched:  # a trial has a part of the budget's epsilon, and its delta in figures
+        pairs["delta"] = (certificate["delta"], given["delta"])
+        if from_json(given["epsilon"]) > from_json(budget["epsilon"]):
+            raise CertificateError(f"the budget is epsilon {budget['epsilon']}, a trial had {given['epsilon']} of it")
+    else:
         pairs |= {"epsilon": (budget["epsilon"], given["epsilon"]), "delta": (budget["delta"], given["delta"])}
     if certificate["schema"] > 1:
         pairs["public facts"] = (certificate["facts"], facts)
@@ -187,6 +199,8 @@ def _check_configuration(release: ReleaseFolder) -> str:
         check_date(certificate["date"])
     if _same_version(certificate):
         _check_words(release, privacy, nodes)
+    else:
+        _check_card_figures(release)
     return f"{config['method']} at level {level.spec}"
 
 
@@ -199,9 +213,36 @@ def _check_facts(listed: list[Mapping[str, Any]]) -> int:
     return max(int(facts["num_nodes"]) for facts in listed)
 
 
+def _check_version(certificate: Mapping[str, Any]) -> None:
+    """The version that wrote the certificate is said, in the one way it can be written, and can be true."""
+    stated, now = certificate["versions"].get("discreet"), version("discreet")
+    if stated is None:
+        raise CertificateError("the certificate does not say which version of discreet wrote it")
+    try:
+        made_by = Version(stated)
+    except InvalidVersion:
+        made_by = None
+    if made_by is None or str(made_by) != stated:
+        raise CertificateError(f"the certificate was written by version {stated!r:.60}, which is no version")
+    if made_by > Version(now):
+        raise CertificateError(f"the certificate was written by version {stated:.60}, which is newer than this, {now}")
+    if certificate["schema"] > 1 and made_by < Version(FIRST_OF_SCHEMA_2):
+        raise CertificateError(f"version {stated:.60} wrote no certificates of schema {certificate['schema']}")
+
+
 def _same_version(certificate: Mapping[str, Any]) -> bool:
     """Whether this version wrote it, so that every word can be compared."""
     return certificate["schema"] > 1 and certificate["versions"].get("discreet") == version("discreet")
+
+
+def _check_card_figures(release: ReleaseFolder) -> None:
+    """The card of another version: its words may be others, its figures and what is protected may not."""
+    try:
+        written = release.files[CARD].decode()
+    except UnicodeDecodeError:
+        raise CertificateError(f"{CARD} is not a text") from None
+    if guarantee_lines(written) != guarantee_lines(render_card(release.certificate)):
+        raise CertificateError(f"{CARD} does not state the guarantee that the certificate states")
 
 
 def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
@@ -230,8 +271,6 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     estimator.plan_ = plan
     made.append(estimator)
     check_ancestry(certificate, extended=bool(estimator.extensions_))
-    if certificate["schema"] == 1:
-        return "not compared: certificates of schema 1 do not hold what that needs"
     if plan.covers != certificate["covers"]["name"]:
         raise CertificateError(
             f"the certificate covers {certificate['covers']['name']}, the configuration {plan.covers}"
@@ -244,7 +283,7 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
         raise CertificateError("the claim of a paper is stated by one of certificate and configuration")
     if plan.delta != certificate["delta"]:
         raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
-    compare_plan(plan, certificate, words=_same_version(certificate))
+    compare_plan(plan, certificate, words=_same_version(certificate))  # of schema 1 too: all that it holds
     return f"{len(plan.stages)} stages are those of the configuration"
 
 
@@ -285,7 +324,7 @@ def _recompute(certificate: Mapping[str, Any], found: list[float]) -> str:
     event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
     delta = float(certificate["delta"])
     bounds = spend(event, delta)
-    if certificate["versions"].get("discreet") == BEFORE_ALLOWANCE:
+    if certificate["schema"] == 1 and certificate["versions"].get("discreet") == BEFORE_ALLOWANCE:
         bounds = {**bounds, "pld": epsilon_of_version_0_1(event, delta) or math.inf}
     if not bounds:
         raise CertificateError("no accountant knows these events")
@@ -362,6 +401,9 @@ def _check_advisories(certificate: Mapping[str, Any]) -> list[Check]:
 def _warnings(release: ReleaseFolder) -> Iterator[str]:
     """What a reader must not overlook although every check passed."""
     certificate = release.certificate
+    if certificate["schema"] > 1 and not _same_version(certificate):
+        stated, now = certificate["versions"].get("discreet"), version("discreet")
+        yield f"THE WORDING WAS NOT COMPARED: version {stated!r:.60} wrote this release, and this is {now}"
     try:
         level = parse_level(certificate["level"]["spec"])
         config = release.config()
