@@ -85,7 +85,7 @@ def random_graph(rng: np.random.Generator, level: BoundedLevel) -> Graph:
     keep = np.triu(rng.random((n, n)) < rng.choice([0.3, 0.9]), 1)
     source, target = np.nonzero(keep)
     labels = rng.integers(0, rng.integers(1, CLASSES + 1), n)
-    return level.view(Graph.from_edges(source, target, np.eye(n), labels, num_classes=CLASSES))
+    return level.view(Graph.from_edges(source, target, np.eye(n), labels, directed=True, num_classes=CLASSES))
 
 
 # ------------------------------------------------------------------------ worst pairs
