@@ -20,6 +20,9 @@ from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.ledger import Ledger, Run
 from discreet.privacy.totals import totals
 
+_ENTRY = "id, dataset, command, method, level, epsilon, delta, event, reserved, released, certificate"
+_EDITED = _ENTRY.replace("epsilon", "0")
+
 
 def gaussian(epsilon: float, level: str = "edge", delta: float = 1e-5) -> Run:
     return Run("train", "gap", level, events.GaussianDpEvent(1 / gaussian_mu(epsilon, delta)), delta)
@@ -159,9 +162,57 @@ def test_the_file_itself_keeps_its_entries(book: Ledger) -> None:
             "UPDATE entries SET epsilon = 0",
             "DELETE FROM limits",
             "UPDATE limits SET epsilon = 9",
+            "INSERT OR REPLACE INTO limits SELECT population, relation, 9, delta, fixed, before FROM limits",
+            "INSERT OR REPLACE INTO limits (rowid, population, relation, epsilon, delta, fixed, before) "
+            "VALUES (1, 'x', 'edge', 9, 0, '', 0)",
+            f"INSERT OR REPLACE INTO entries SELECT {_EDITED} FROM entries",
+            f"INSERT OR REPLACE INTO entries (rowid, {_ENTRY}) SELECT 1, 'x', {_EDITED[4:]} FROM entries",
+            "UPDATE OR REPLACE entries SET rowid = 2",
+            "DELETE FROM datasets",
+            "UPDATE datasets SET population = 'elsewhere'",
+            "UPDATE datasets SET name = 'elsewhere'",
+            "INSERT OR REPLACE INTO datasets VALUES ('bank', 'elsewhere')",
+            "INSERT OR REPLACE INTO datasets (rowid, name, population) VALUES (1, 'x', 'elsewhere')",
         ):
             with pytest.raises(sqlite3.IntegrityError, match="never"):
                 file.execute(change)
+
+
+def test_a_file_of_before_gets_the_rules_it_lacks(book: Ledger) -> None:
+    book.reserve(gaussian(1.0), "bank", limit=2.0)
+    with sqlite3.connect(book.path) as file:
+        file.execute("DROP TRIGGER datasets_stay")
+    book.entries()
+    with sqlite3.connect(book.path) as file, pytest.raises(sqlite3.IntegrityError, match="never"):
+        file.execute("DELETE FROM datasets")
+
+
+@pytest.mark.parametrize("name", ["cora ", "Cora", "CORA\u00a0", " ｃｏｒａ"])
+def test_spellings_of_a_name_are_one(book: Ledger, name: str) -> None:
+    book.reserve(gaussian(2.0), "cora", limit=2.0)
+    with pytest.raises(LedgerError, match="no further run"):
+        book.reserve(gaussian(1.0), name)
+    with pytest.raises(LedgerError, match="no further run"):
+        book.reserve(gaussian(1.0), "another", name)
+    assert len(totals(book)) == 1
+
+
+def test_a_name_keeps_the_spelling_of_its_first_entry(book: Ledger) -> None:
+    book.reserve(gaussian(1.0), "March", "Customers")
+    book.reserve(gaussian(1.0), "march", "customers ")
+    assert {(entry.dataset, entry.population) for entry in book.entries()} == {("March", "Customers")}
+
+
+def test_a_ledger_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Ledger(Path(":memory:")).reserve(gaussian(1.0), "bank")
+    assert len(Ledger(Path(":memory:")).entries()) == 1
+    os.mkfifo("pipe")
+    for path in ("pipe", "/dev/null", "."):
+        with pytest.raises(LedgerError, match="not a plain file"):
+            Ledger(Path(path)).reserve(gaussian(1.0), "bank")
+        with pytest.raises(LedgerError, match="not a plain file"):
+            Ledger(Path(path)).entries()
 
 
 def test_a_full_disk_enters_nothing_and_loses_nothing(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import json
 import math
 import secrets
 import sqlite3
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from pathlib import Path
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import DataNotFoundError, DiscreetError, LedgerError, ParameterError
+from discreet.limits import shown
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.filter import Cost, RenyiFilter, together
@@ -61,6 +63,25 @@ CREATE TRIGGER IF NOT EXISTS limits_stay BEFORE DELETE ON limits
   BEGIN SELECT RAISE(ABORT, 'limits of a ledger are never removed'); END;
 CREATE TRIGGER IF NOT EXISTS limits_are_fixed BEFORE UPDATE ON limits
   BEGIN SELECT RAISE(ABORT, 'limits of a ledger never change'); END;
+CREATE TRIGGER IF NOT EXISTS entries_keep_their_place BEFORE UPDATE ON entries WHEN NEW.rowid IS NOT OLD.rowid
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger never change'); END;
+CREATE TRIGGER IF NOT EXISTS entries_are_not_replaced BEFORE INSERT ON entries
+  WHEN EXISTS (SELECT 1 FROM entries WHERE id = NEW.id OR rowid = NEW.rowid)
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never replaced'); END;
+CREATE TRIGGER IF NOT EXISTS limits_are_not_replaced BEFORE INSERT ON limits
+  WHEN EXISTS (
+    SELECT 1 FROM limits WHERE (population = NEW.population AND relation = NEW.relation) OR rowid = NEW.rowid
+  )
+  BEGIN SELECT RAISE(ABORT, 'limits of a ledger are never replaced'); END;
+CREATE TRIGGER IF NOT EXISTS datasets_stay BEFORE DELETE ON datasets
+  BEGIN SELECT RAISE(ABORT, 'datasets of a ledger are never removed'); END;
+CREATE TRIGGER IF NOT EXISTS datasets_are_not_replaced BEFORE INSERT ON datasets
+  WHEN EXISTS (SELECT 1 FROM datasets WHERE name = NEW.name OR rowid = NEW.rowid)
+  BEGIN SELECT RAISE(ABORT, 'datasets of a ledger are never replaced'); END;
+CREATE TRIGGER IF NOT EXISTS datasets_only_join BEFORE UPDATE ON datasets
+  WHEN NEW.name IS NOT OLD.name OR NEW.rowid IS NOT OLD.rowid OR OLD.population IS NOT OLD.name
+    OR EXISTS (SELECT 1 FROM limits WHERE population IN (OLD.population, NEW.population))
+  BEGIN SELECT RAISE(ABORT, 'datasets of a ledger never change, but that one joins a population without limits'); END;
 """
 _COLUMNS = "id, dataset, population, command, method, level, epsilon, delta, event, reserved, released, certificate"
 
@@ -132,14 +153,15 @@ class Ledger:
         """Enter a run that is about to start, and return the id of its entry; it counts as spent from now on.
 
         Raises :class:`LedgerError` where the run would exceed the limit of its population. ``limit`` is fixed at the
-        run's δ when it is first given and holds for all later runs, whether they name it or not.
+        run's δ when it is first given and holds for all later runs, whether they name it or not. Names that differ in
+        case, in spaces around them or in how a character is encoded are one name.
         """
-        for what, name in (("dataset", dataset), ("population", population)):
-            if name is not None and not (name.strip() and len(name) <= LONGEST_NAME and name.isprintable()):
-                raise ParameterError(f"--{what} takes a name of 1 to {LONGEST_NAME} printable characters, not {name!r}")
+        dataset = _checked_name("dataset", dataset)
+        population = None if population is None else _checked_name("population", population)
         stated, number = run.epsilon, secrets.token_hex(8)  # ε first: it may take seconds, and locks nobody out
         with self._transaction(create=True) as connection:
-            people = _join(connection, dataset, population)
+            dataset = _as_known(connection, dataset)
+            people = _join(connection, dataset, None if population is None else _as_known(connection, population))
             known = _entries(connection, people)
             if limit is not None:
                 _fix_limit(connection, run, people, limit, len(known))
@@ -181,8 +203,10 @@ class Ledger:
     @contextmanager
     def _transaction(self, create: bool = False) -> Iterator[sqlite3.Connection]:
         """An exclusive transaction, on disk when it ends, and undone by an error."""
-        if not create and not self.path.is_file():
+        if not create and not self.path.exists():
             raise DataNotFoundError(f"there is no ledger at {self.path}")
+        if self.path.exists() and not self.path.is_file():
+            raise LedgerError(f"{self.path} is not a plain file, which a ledger is")
         try:
             with closing(self._connect()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -198,7 +222,8 @@ class Ledger:
 
     def _connect(self) -> sqlite3.Connection:
         # Transactions are begun and ended here, never behind our back.
-        connection = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None)
+        # An absolute path: SQLite keeps what it is given as ":memory:" in memory alone.
+        connection = sqlite3.connect(self.path.absolute(), timeout=WAIT_SECONDS, isolation_level=None)
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA trusted_schema = OFF")
         return connection
@@ -208,15 +233,16 @@ class Ledger:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file; refuse a file that is something else, or from a later version."""
+    """Make what is missing of the tables and their rules; refuse what is something else, or from a later version."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if found == 0 and tables == 0:
-        for statement in _statements():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-    elif found != FORMAT:
+    new = found == 0 and tables == 0
+    if not new and found != FORMAT:
         raise LedgerError(f"{path} is not a ledger of format {FORMAT}, the one that this version reads")
+    for statement in _statements():  # a file of before may lack a rule
+        connection.execute(statement)
+    if new:
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def _statements() -> Iterator[str]:
@@ -227,6 +253,28 @@ def _statements() -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def _checked_name(what: str, given: str) -> str:
+    """The name in one encoding, without spaces around it."""
+    name = unicodedata.normalize("NFKC", given).strip(" ")
+    if not (name and len(name) <= LONGEST_NAME and name.isprintable()):
+        raise ParameterError(f"--{what} takes a name of 1 to {LONGEST_NAME} printable characters, not {shown(given)}")
+    return name
+
+
+def _as_known(connection: sqlite3.Connection, name: str) -> str:
+    """The name as the ledger already spells it, for a dataset or a population; as it is where it is new."""
+    found = connection.execute("SELECT name FROM datasets UNION SELECT population FROM datasets ORDER BY 1").fetchall()
+    known = [str(row[0]) for row in found]
+    if name in known:
+        return name
+    return next((other for other in known if _folded(other) == _folded(name)), name)
+
+
+def _folded(name: str) -> str:
+    """What two spellings of one name have in common."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).strip(" ").casefold())
 
 
 def _join(connection: sqlite3.Connection, dataset: str, population: str | None) -> str:
