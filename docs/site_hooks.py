@@ -13,7 +13,7 @@ from mkdocs.utils import get_relative_url
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 ROLE = re.compile(r":(?:meth|class|func|mod|attr|data|exc):<code>")
-SHIM = "https://unpkg.com/iframe-worker/shim"
+SHIM = re.compile(r"https://[a-z.]+/iframe-worker/shim")
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -39,12 +39,12 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """The search of pages that are opened as files takes our own script, not one from the network."""
-    return output.replace(SHIM, get_relative_url("javascripts/frame-worker.js", page.url))
+    return SHIM.sub(get_relative_url("javascripts/frame-worker.js", page.url), output)
 
 
 def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
     """The page of unknown addresses, as ``on_post_page``."""
-    return output.replace(SHIM, "javascripts/frame-worker.js")
+    return SHIM.sub("javascripts/frame-worker.js", output)
 
 
 def command_page() -> str:
