@@ -62,7 +62,22 @@ def test_randomness_is_fresh() -> None:
     assert len(reports) == 20
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan"), "1", True])
+@pytest.mark.parametrize("mechanism", local.FEATURE_MECHANISMS)
+@pytest.mark.parametrize("ends", [(0, 1e300), (-1e308, 0), (0, 1e-300), (-1e16, 1e16), (1e200, 2e200)])
+def test_extreme_ranges_are_refused_in_a_sentence(mechanism: str, ends: tuple[float, float]) -> None:
+    with pytest.raises(ParameterError, match="feature_range"):
+        local.encode([ends[0]], feature_range=ends, epsilon=1.0, mechanism=mechanism, delta=1e-5)
+
+
+@pytest.mark.parametrize("ends", [(-1e15, 1e15), (0, 1e-15)])
+@pytest.mark.parametrize("epsilon", [1e-9, 500.0])
+def test_reports_at_the_limits_are_finite(ends: tuple[float, float], epsilon: float) -> None:
+    record = np.full(50, ends[0])
+    for mechanism in ("one-bit", "laplace"):
+        assert np.isfinite(local.encode(record, feature_range=ends, epsilon=epsilon, mechanism=mechanism)).all()
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan"), "1", True, 1e-10])
 def test_bad_epsilon(epsilon: object) -> None:
     with pytest.raises(ParameterError, match="epsilon"):
         local.encode(RECORD, feature_range=(0, 1), epsilon=epsilon)  # type: ignore[arg-type]

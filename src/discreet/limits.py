@@ -83,6 +83,12 @@ FRACTION = Limit(1e-3, 0.999)
 
 EPSILON = Limit(1e-6, 500.0)
 """A finite ε: accountants take its exponential, which ends at 709; above 20 nothing is promised to speak of."""
+REPORT_EPSILON = Limit(1e-9, 500.0)
+"""ε of one report of a record or a label, a part of a budget: below it doubles hardly tell chances of a coin apart."""
+FEATURE = Limit(-1e15, 1e15)
+"""Ends of the public range of features: with noise for the least ε, a report still fits in single precision."""
+FEATURE_SPAN = Limit(1e-15, 2e15)
+"""From one end of that range to the other."""
 DELTA = Limit(1e-100, 0.5)
 """A δ that is given: accountants take its square and divide by it; above one half it promises nothing."""
 

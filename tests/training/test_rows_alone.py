@@ -72,6 +72,27 @@ def test_networks_on_own_records(activation, hidden, generator):
     assert not differ(rows, lambda chosen: rows(sparse(given[chosen])), generator)
 
 
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations_of_few_numbers(activation, generator):
+    """Value and slope of a number, and of one that stands alone."""
+
+    def both(numbers):
+        leaf = numbers.clone().requires_grad_(True)
+        value = ACTIVATIONS[activation](leaf)
+        return torch.stack([value.detach(), *torch.autograd.grad(value.sum(), leaf)])
+
+    for _ in range(20):
+        numbers = 3 * torch.randn(64, generator=generator)
+        whole = both(numbers)
+        for first, size in [(place, 1) for place in range(24)] + [(5, size) for size in range(2, 41)]:
+            assert torch.equal(both(numbers[first : first + size]), whole[:, first : first + size])
+
+
+def test_gelu_is_what_torch_calls_gelu():
+    numbers = torch.linspace(-12, 12, 10_001)
+    torch.testing.assert_close(networks.gelu(numbers), nn.functional.gelu(numbers), rtol=0, atol=2e-6)
+
+
 def test_two_weights(generator):
     network, own, evidence = Weigher(generator), *(torch.randn(COUNT, CLASSES, generator=generator) for _ in range(2))
     assert not differ(network, lambda chosen: network(own[chosen], evidence[chosen]), generator)

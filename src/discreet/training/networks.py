@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar, overload
 
@@ -29,12 +30,17 @@ def selu(rows: Tensor) -> Tensor:
     return SELU_SCALE * (torch.relu(rows) + SELU_ALPHA * torch.expm1(rows.clamp_max(0)))
 
 
+def gelu(rows: Tensor) -> Tensor:
+    """GELU, x·½(1 + erf(x/√2)), from parts that round alike wherever a number stands (``torch``'s does not)."""
+    return 0.5 * rows * (1 + torch.erf(rows * math.sqrt(0.5)))
+
+
 Activation = Literal["relu", "selu", "tanh", "gelu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "selu": selu,
     "tanh": torch.tanh,
-    "gelu": nn.functional.gelu,
+    "gelu": gelu,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -27,6 +28,33 @@ def test_largest_log_ratio_is_epsilon(epsilon: float, classes: int) -> None:
     assert table.sum(axis=1) == pytest.approx(1)
     assert np.log(table.max(axis=0) / table.min(axis=0)).max() == pytest.approx(epsilon, rel=1e-12)
     assert np.array_equal(table[1:], response.confusion())
+
+
+@pytest.mark.parametrize("classes", [2, 3, 40, 999, 10_000])
+@pytest.mark.parametrize("epsilon", [1e-9, 3e-9, 1e-7, 1e-3, 1.0, 30.0])
+def test_the_coin_that_is_tossed_keeps_epsilon(epsilon: float, classes: int) -> None:
+    """In exact arithmetic: what a double says of the lie, for truth, lie and no label at all."""
+    lie = Fraction(RandomizedResponse(epsilon, classes).lie)
+    chances = (1 - lie, lie / (classes - 1), Fraction(1, classes))
+    # e^ε from below by its series, whose terms are all positive
+    term, least = Fraction(1), Fraction(1)
+    for n in range(1, 200 if epsilon > 1 else 20):
+        term *= Fraction(epsilon) / n
+        least += term
+    assert max(chances) / min(chances) <= least
+
+
+@pytest.mark.parametrize("classes", [2, 3, 999, 10_000])
+def test_a_lie_is_never_likelier_than_the_truth(classes: int) -> None:
+    response = RandomizedResponse(1e-9, classes)
+    object.__setattr__(response, "epsilon", 1e-17)  # below what is allowed: the cap does not lean on the floor
+    assert Fraction(response.lie) <= Fraction(classes - 1, classes)
+
+
+@pytest.mark.parametrize(("epsilon", "classes"), [(1e-10, 2), (1e-300, 2), (0.0, 2), (1.0, 10_001), (1.0, 1)])
+def test_settings_that_doubles_cannot_tell_apart_are_refused(epsilon: float, classes: int) -> None:
+    with pytest.raises(ParameterError):
+        RandomizedResponse(epsilon, classes)
 
 
 def test_one_label_and_many_have_that_law() -> None:

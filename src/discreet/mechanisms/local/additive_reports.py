@@ -13,9 +13,17 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
+from discreet.limits import REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, bits_of
 from discreet.mechanisms.grid import Grid, laplace_release
-from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
+from discreet.mechanisms.local.feature_range import (
+    Outside,
+    Range,
+    checked_outside,
+    checked_range,
+    clipped,
+    refuse_outside,
+)
 
 _BLOCK = 1 << 22
 
@@ -30,8 +38,8 @@ class AdditiveReports(ABC):
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError(f"epsilon of a report must be a positive number, not {self.epsilon!r}")
+        REPORT_EPSILON.check("epsilon of a report", self.epsilon)
+        checked_range(self.feature_range)
 
     scale = 1.0
     """What one unit of a report stands for: itself."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError
+from discreet.limits import FEATURE, FEATURE_SPAN
 
 Outside = Literal["refuse", "clip"]
 Range = tuple[float, float]
@@ -27,6 +28,9 @@ def checked_range(feature_range: Any) -> Range:
         raise ParameterError(f"feature_range must be two numbers, low and high, not {feature_range!r}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
         raise ParameterError(f"feature_range must be two finite numbers, the lower first, not {feature_range!r}")
+    for end in (low, high):
+        FEATURE.check("an end of feature_range", end)
+    FEATURE_SPAN.check("the difference of the ends of feature_range", high - low)
     return low, high
 
 

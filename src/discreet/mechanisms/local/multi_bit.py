@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
+from discreet.limits import REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, WordArray, bits_of
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
 from discreet.mechanisms.local.randomized_response import MOST_EPSILON
@@ -68,8 +69,7 @@ class MultiBit:
 
     def __post_init__(self) -> None:
         """Settle m, and refuse settings outside their range."""
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError(f"epsilon of a report must be a positive number, not {self.epsilon!r}")
+        REPORT_EPSILON.check("epsilon of a report", self.epsilon)
         if self.width < 1:
             raise ParameterError(f"a record needs at least one feature, not {self.width}")
         if self.sampled == 0:

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
+from discreet.limits import CLASSES, REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
 
 MOST_EPSILON = 30.0
@@ -30,8 +31,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         """Refuse settings outside their range."""
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError(f"epsilon of a label's report must be a positive number, not {self.epsilon!r}")
+        REPORT_EPSILON.check("epsilon of a label's report", self.epsilon)
         if self.epsilon > MOST_EPSILON:
             raise ParameterError(
                 f"epsilon of a label's report must be at most {MOST_EPSILON:g}, not {self.epsilon!r}; "
@@ -39,6 +39,7 @@ class RandomizedResponse:
             )
         if self.num_classes < 2:
             raise ParameterError(f"randomised response needs at least two classes, not {self.num_classes}")
+        CLASSES.check("the number of classes", self.num_classes)
 
     @property
     def keep(self) -> float:
@@ -64,12 +65,15 @@ class RandomizedResponse:
 
     @property
     def lie(self) -> float:
-        """The probability of not telling the truth, rounded up.
+        """The probability of not telling the truth, rounded up, but never so far that a lie beats the truth.
 
         The coin is tossed for this and not for ``keep``: near 1 doubles are too coarse to tell large budgets apart.
+        At (c − 1)/c, rounded down, all classes are equally likely but for 10⁻¹² with the most classes there may be,
+        far less than the least ε: so truth, lie and no label stay within a factor of e^ε of each other.
         """
         others = self.num_classes - 1
-        return others / (math.exp(min(self.epsilon, 700.0)) + others) * ROUNDED_UP
+        even = math.nextafter(others / self.num_classes, 0.0)
+        return min(others / (math.exp(min(self.epsilon, 700.0)) + others) * ROUNDED_UP, even)
 
     def encode(self, label: int, randomness: Randomness) -> int:
         """The report of one label, as a device runs it."""
