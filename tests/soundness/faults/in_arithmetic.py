@@ -12,6 +12,7 @@ import torch
 
 from discreet import limits
 from discreet.ops import clipping, egonets
+from discreet.privacy import accountants
 from tests.soundness.faults.checks import SuiteTest
 from tests.soundness.faults.registry import fault
 
@@ -22,6 +23,11 @@ EMPTY_SLOTS = SuiteTest(
 )
 LIMITS = SuiteTest(
     "test_limits.py", "tests.methods.test_limits:test_a_limit_refuses_with_one_sentence", arguments=(1e-7,)
+)
+COMPOSED = SuiteTest(
+    "test_accountants.py",
+    "tests.privacy.test_accountants:test_compositions_of_distributions_are_pessimistic_at_any_delta",
+    arguments=(8.0, 1000),
 )
 
 
@@ -51,3 +57,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("no floor under what a proof divides by", "suite", LIMITS, "fails")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(limits.Limit, "check", lambda self, name, value: float(value))
+
+
+@fault("compositions without room for their rounding", "suite", COMPOSED, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(accountants, "PLD_ROUNDING", 0.0)
