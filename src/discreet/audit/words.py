@@ -14,14 +14,21 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
 
+COMPILER = "numba"
+"""Logs each function that it compiles, in detail, at the first call in a process and never again."""
+
+
 @contextmanager
 def listening() -> Iterator[list[str]]:
-    """Everything that this thread says while the context is open, in order; other threads are left alone."""
+    """Everything that this thread says while the context is open, in order; other threads are left alone.
+
+    What a compiler says of the code is not heard: it depends on what ran before, not on data.
+    """
     heard: list[str] = []
     thread = threading.get_ident()
     handler = _Handler(heard, thread)
-    root = logging.getLogger()
-    level = root.level
+    root, compiler = logging.getLogger(), logging.getLogger(COMPILER)
+    levels = root.level, compiler.level
     with (
         warnings.catch_warnings(),
         redirect_stdout(_Ear(heard, thread, sys.stdout)),
@@ -32,11 +39,13 @@ def listening() -> Iterator[list[str]]:
         warnings.showwarning = _hearing(heard, thread, shown)
         root.addHandler(handler)
         root.setLevel(logging.NOTSET)
+        compiler.setLevel(logging.WARNING)
         try:
             yield heard
         finally:
             root.removeHandler(handler)
-            root.setLevel(level)
+            root.setLevel(levels[0])
+            compiler.setLevel(levels[1])
 
 
 def _hearing(heard: list[str], thread: int, shown: Any) -> Any:
