@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
-
 COMPILER = "numba"
 """Logs each function that it compiles, in detail, at the first call in a process and never again."""
 
