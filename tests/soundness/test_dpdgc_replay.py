@@ -49,7 +49,7 @@ def audit(spec: str, pairs: int = 15, **parameters: object) -> ReplayReport:
     return replay_audit(model(spec, **parameters), graphs, pairs=pairs)
 
 
-@pytest.mark.parametrize("batch", [None, 3])
+@pytest.mark.parametrize("batch", [pytest.param(None, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("spec", LEVELS)
 def test_trained_embedding(spec: str, batch: int | None, record_property: RecordProperty) -> None:
     report = audit(spec, embedding="trained", embedding_batch=batch)

@@ -31,6 +31,7 @@ def test_tight_over_a_thousand_pairs(directed: bool, record_property: RecordProp
     assert all(0.99 <= ratio <= 1 for ratio in report.ratio.values())
 
 
+@pytest.mark.slow  # ``tests/contracts/test_queries.py`` meets both aggregations in every run
 @pytest.mark.parametrize("aggregation", ["mean", "symmetric"])
 def test_other_aggregations(aggregation: str) -> None:
     report = audit(pairs=200, aggregation=aggregation)
