@@ -172,7 +172,7 @@ def _read_wide(path: Path, separator: str, columns: list[str], as_text: Collecti
                 words[columns[place]] += written
             done += found
     table = pd.DataFrame(matrix[:done], columns=numbers, copy=False)
-    return pd.concat([pd.DataFrame(words, dtype=object), table], axis=1, copy=False) if text else table
+    return pd.concat([pd.DataFrame(words, dtype=object), table], axis=1) if text else table
 
 
 # -------------------------------------------------------------------- libraries and their complaints
