@@ -13,7 +13,7 @@ from scipy.stats import chisquare, ks_2samp
 
 from discreet.errors import PlanViolationError
 from discreet.graph.synthetic import csbm
-from discreet.mechanisms import topk
+from discreet.mechanisms import exact_picks, gaussian, topk
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
@@ -36,7 +36,7 @@ def stage_of(selection="em0", rows=1, candidates=6, picks=2, clip=1.0):
 
 @pytest.mark.parametrize("stored", [6, 3, 0])
 def test_gumbel_picks_have_the_law_of_exponential_mechanisms(stored):
-    """Ordered pairs out of six candidates, with 6, 3 or no scores stored; the rest is drawn by order statistics."""
+    """Ordered pairs out of six candidates, with 6, 3 or no scores stored; the rest is one group."""
     scores = np.zeros(6)
     scores[:stored] = np.linspace(1.0, 0.2, 6)[:stored]
     stage = replace(stage_of(rows=8_000), event=events.repeat(OneShotTopKDpEvent(0.7, 2), 8_000))
@@ -66,6 +66,8 @@ def test_gaussian_picks_have_the_law_of_dense_noise():
         seen, expected = (np.bincount(ids.astype(int), minlength=20) for ids in (answer[:, slot, 0], best[:, slot]))
         assert abs(seen[0] - expected[0]) < 5 * math.sqrt(2 * expected[0])
     assert (answer[:, 0, 0] != answer[:, 1, 0]).all()
+    steps = answer[:, :, 1] / gaussian.grid_of(stage).step
+    assert np.array_equal(steps, np.rint(steps))  # on the public grid, whatever the scores
 
 
 def test_laplace_values_are_of_the_true_scores():
@@ -78,13 +80,36 @@ def test_laplace_values_are_of_the_true_scores():
     assert abs(error.mean()) < 0.02
 
 
-def test_maxima_of_many_zeros_have_the_right_law():
-    rng, bits = np.random.default_rng(5), BitStream(bytes(32))
-    lazy = np.array([-np.log(-topk._log_uniform_maxima(500, 3, bits)) for _ in range(3000)])
-    dense = -np.sort(-rng.gumbel(size=(3000, 500)), axis=1)[:, :3]
-    for rank in range(3):
-        assert ks_2samp(lazy[:, rank], dense[:, rank]).pvalue > 1e-4
-    assert (np.diff(lazy, axis=1) < 0).all()
+@pytest.mark.parametrize("scale", [0.07, 0.7, 30.0])
+@pytest.mark.parametrize("certain", [True, False])
+def test_picks_have_their_law_where_doubles_decide_and_where_they_do_not(certain, scale, monkeypatch):
+    """Three picks out of seven candidates, four of them stored; with slack 1 whole numbers decide every pick."""
+    if not certain:
+        monkeypatch.setattr(exact_picks, "_slack", lambda count: 1.0)
+    rows = 8_000 if certain else 1_500
+    scores = np.array([0.3, 1.0, 0.0, 0.9, 0.0, 0.0, 0.0])
+    value = sp.csr_array(np.tile(scores, (rows, 1)))
+    chosen, true = exact_picks.exponential_picks(value, 3, scale, BitStream(bytes(32)))
+    assert np.array_equal(true, scores[chosen])
+    outcomes = {triple: place for place, triple in enumerate(itertools.permutations(range(7), 3))}
+    counts = np.bincount([outcomes[tuple(triple)] for triple in chosen.tolist()], minlength=len(outcomes))
+    expected = rows * top_k_law(scores, scale, 3)
+    often = expected > 5
+    seen, law = (np.append(part[often], part[~often].sum()) for part in (counts, expected))
+    assert chisquare(seen + 1e-9, law + 1e-9, sum_check=False).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 1])
+def test_doubles_and_whole_numbers_decide_alike(word):
+    """Wherever doubles decide at all; words at both ends are left to whole numbers."""
+    rng = np.random.default_rng(word % 997)
+    for _ in range(200):
+        scores = np.append(rng.random(rng.integers(0, 6)), 0.0)
+        copies = np.append(np.ones(len(scores) - 1), float(rng.integers(1, 50)))
+        near = (word + int(rng.integers(2**62))) % 2**64
+        by_doubles = exact_picks._pick(scores, copies, 0.3, near, BitStream(bytes(32)))
+        best = scores.max()
+        assert by_doubles == exact_picks._decide(scores, copies, best, 0.3, near, BitStream(bytes(32)))
 
 
 @pytest.mark.parametrize(("stored", "count"), [((), 3), ((0, 5), 3), (tuple(range(9)), 1), (tuple(range(95)), 5)])
@@ -93,7 +118,7 @@ def test_others_are_different_and_not_stored(stored, count):
     width = 10 if len(stored) < 20 else 100
     seen = set()
     for _ in range(200):
-        found = topk._others(np.array(stored, dtype=np.int64), width, count, bits)
+        found = exact_picks._others(np.array(stored, dtype=np.int64), width, count, bits)
         assert len(set(found.tolist())) == count
         assert not set(found.tolist()) & set(stored)
         seen |= set(found.tolist())

@@ -32,7 +32,7 @@ WORD = 1 << 64
 ROUNDED_UP = 1 + 2.0**-48
 """Times a probability or a sensitivity that took a few roundings to compute: never below its true value."""
 SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 1 << 10), Fraction(1 << 44)
-"""Of a geometric or discrete Laplace law, in steps: what its whole numbers are sure to hold and its loops to end in."""
+"""Of a geometric law, in steps: what its whole numbers are sure to hold and its loops to end in."""
 _MOST_BYTES = 1 << 38  # 2³² blocks of 64 bytes: all that ChaCha20's counter numbers (RFC 8439)
 _CHUNK = 1 << 10
 _ZEROS = memoryview(bytes(1 << 16))
@@ -232,15 +232,6 @@ class BitStream:
             playing = playing[self.coins_within(bounds, playing.size)]
             heads[playing] += 1
         return heads
-
-    def discrete_laplace(self, scale: float | Fraction, size: Size) -> IntArray:
-        """Independent whole numbers x with P(x) ∝ exp(−|x|/scale), for a scale from 2⁻¹⁰ to 2⁴⁴ steps.
-
-        Guarantee: the exact law; on a query of whole numbers that moves by at most Δ₁ in ℓ1 this is pure
-        Δ₁/scale-differential privacy. *Proof.* With q = exp(−1/scale), the difference of two geometric numbers is x
-        with probability Σₖ (1 − q)²q^{2k+|x|} = q^{|x|}(1 − q)/(1 + q). ∎ (Ghosh, Roughgarden and Sundararajan 2009.)
-        """
-        return self.geometric(scale, size) - self.geometric(scale, size)
 
     # ---------------------------------------------------------------- not exact
 

@@ -46,7 +46,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError, PlanViolationError
-from discreet.mechanisms.bits import LARGEST_SCALE, BitStream
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.discrete_gaussian import LARGEST_SIGMA, DiscreteGaussian
 
 FINENESS = 20
@@ -92,7 +92,7 @@ class Grid:
         d = max(size, 1)
         moved = Fraction(float(sensitivity))
         raised = Fraction(float(multiplier)) * (1 + MARGIN)
-        exponent = _floor_log2(moved**2 / (d << 2 * fineness)) // 2
+        exponent = floor_log2(moved**2 / (d << 2 * fineness)) // 2
         while (sigma := _sigma_steps(moved / Fraction(2) ** exponent, raised, d)) > LARGEST_SIGMA:
             exponent += 1
         return cls(size, exponent, sigma)
@@ -155,24 +155,6 @@ class Grid:
         return noisy.reshape(values.shape)
 
 
-def laplace_release(
-    values: Array, sensitivity: float | Fraction, scale: float | Fraction, stream: BitStream
-) -> FloatArray:
-    """``values`` on a grid plus exact discrete Laplace noise of this scale on every number.
-
-    Guarantee: where each number moves by at most ``sensitivity``, each answer is pure sensitivity/scale-differentially
-    private, and so together in ℓ1. *Proof.* With a public step g, the nearest whole numbers of steps are at most
-    Δ/g + 1 apart; the noise has scale (scale/g)(1 + g/Δ) steps, as a rational, and
-    (Δ/g + 1)/((scale/g)(1 + g/Δ)) = Δ/scale. ∎ g is the largest power of two that is at most Δ·2⁻²⁰, or larger where
-    the noise would exceed what its sampler holds.
-    """
-    moved, spread = Fraction(sensitivity), Fraction(scale)
-    exponent = max(_floor_log2(moved) - FINENESS, _floor_log2(spread / LARGEST_SCALE) + 2)
-    step = Fraction(2) ** exponent
-    noise = stream.discrete_laplace(spread / step * (1 + step / moved), values.shape)
-    return Grid(values.size, exponent, 0.0).add(values, noise)
-
-
 def _check(sensitivity: float, multiplier: float, size: int) -> None:
     low, high = SENSITIVITIES
     if not low <= sensitivity <= high:
@@ -195,7 +177,7 @@ def _sigma_steps(moved: Fraction, multiplier: Fraction, size: int) -> float:
     return sigma
 
 
-def _floor_log2(number: Fraction) -> int:
+def floor_log2(number: Fraction) -> int:
     """⌊log₂⌋ of a positive rational, exactly."""
     guess = number.numerator.bit_length() - number.denominator.bit_length()
     return guess if number >= Fraction(2) ** guess else guess - 1

@@ -1,4 +1,4 @@
-"""Laplace noise on whole numbers, exact, with every guarantee of the continuous Laplace mechanism.
+"""Laplace noise on a grid, exact, with every guarantee of the continuous Laplace mechanism.
 
 **Rounded Laplace.** Draw y from the Laplace law of scale s steps and take the nearest whole number x. With
 h = 1/(2s), P(x = 0) = 1 − exp(−h), and for k ≥ 1 P(x = k) = P(x = −k) = ½·exp(−(2k − 1)h) − ½·exp(−(2k + 1)h)
@@ -19,12 +19,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
-from discreet.mechanisms.bits import BitStream, Randomness, Size, bits_of, exp_bounds
-from discreet.privacy.plan import Stage
+from discreet.mechanisms.bits import LARGEST_SCALE, BitStream, Randomness, Size, bits_of, exp_bounds
+from discreet.mechanisms.grid import FINENESS, Grid, floor_log2
+
+if TYPE_CHECKING:  # devices that make reports of themselves know no plans
+    from discreet.privacy.plan import Stage
 
 GRID = 1 << 20
 """Steps to a unit."""
@@ -49,3 +53,19 @@ def release(value: Array, stage: Stage, randomness: Randomness) -> FloatArray:
     steps = np.rint(value).astype(np.int64) * GRID
     noise = rounded_laplace(Fraction(stage.noise_std) * GRID, value.shape, bits_of(randomness))
     return np.asarray((steps + noise) / GRID)
+
+
+def release_real(values: Array, sensitivity: float | Fraction, scale: float | Fraction, bits: BitStream) -> FloatArray:
+    """Real numbers on a grid plus exact noise of this scale on every one.
+
+    Guarantee: where each number moves by at most Δ = ``sensitivity``, each answer has every guarantee of the continuous
+    Laplace mechanism of multiplier scale/Δ, pure ε = Δ/scale among them; so together in ℓ1. *Proof.* With a public step
+    g, the nearest whole numbers of steps are at most Δ/g + 1 apart; the noise has scale (scale/g)(1 + g/Δ) steps, as a
+    rational, whose ratio to that is scale/Δ; and rounding is post-processing (see the module). ∎ g is the largest power
+    of two that is at most Δ·2⁻²⁰, or larger where the noise would exceed what its sampler holds.
+    """
+    moved, spread = Fraction(sensitivity), Fraction(scale)
+    exponent = max(floor_log2(moved) - FINENESS, floor_log2(spread / LARGEST_SCALE) + 2)
+    step = Fraction(2) ** exponent
+    noise = rounded_laplace(spread / step * (1 + step / moved), values.shape, bits)
+    return Grid(values.size, exponent, 0.0).add(values, noise)

@@ -1,29 +1,25 @@
 """The K largest entries of private rows: one-shot Gumbel noise (indices, and values by Laplace), or Gaussian noise.
 
 What is asked, and its bound, is ``queries.picks``. Scores come as a sparse matrix (M × candidates); noise falls on
-every candidate, scored or not. What is not stored scores zero, and the noise of m zeros is drawn by its order
-statistics, K numbers instead of m, with the same law. The answer is (M, K, 2): candidate and value.
+every candidate, scored or not. What is not stored scores zero. The answer is (M, K, 2): candidate and value. All of it
+is exact: indices under Gumbel noise by ``exact_picks``, values and whole rows by noise on a public grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import ndtri
 
-from discreet.arrays import FloatArray, IntArray
+from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError
-from discreet.mechanisms.bits import BitStream, Randomness, bits_of
-from discreet.mechanisms.grid import laplace_release
+from discreet.mechanisms import gaussian, laplace
+from discreet.mechanisms.bits import Randomness, bits_of
+from discreet.mechanisms.exact_picks import exponential_picks
 from discreet.privacy import events
 from discreet.privacy.plan import Stage
 from discreet.queries.picks import GAUSSIAN, GUMBEL, TopPicks, row_norms
-
-Noise = Callable[[int], FloatArray]
-LargestNoise = Callable[[int, int], FloatArray]
 
 __all__ = [
     "GAUSSIAN",
@@ -34,6 +30,7 @@ __all__ = [
     "release_gumbel",
 ]
 _ROUNDING = 1e-9
+_CHUNK = 1 << 22
 
 
 def picks_of(stage: Stage) -> TopPicks:
@@ -69,17 +66,10 @@ def release_gumbel(value: Any, stage: Stage, randomness: Randomness) -> FloatArr
         return _without_noise(scores, picks, query.with_values)
     scale, spread = gumbel_scales(stage)
     bits = bits_of(randomness)
-
-    def noise(size: int) -> FloatArray:
-        return np.asarray(-scale * np.log(-np.log(bits.uniform(size))))
-
-    def largest(size: int, count: int) -> FloatArray:
-        return np.asarray(-scale * np.log(-_log_uniform_maxima(size, count, bits)))
-
-    chosen, true_values, _ = _noisy_top(scores, picks, noise, largest, bits)
+    chosen, true_values = exponential_picks(scores, picks, scale, bits)
     weights = np.full(chosen.shape, 1 / picks)
     if spread is not None:
-        weights = laplace_release(true_values, query.clip, spread, bits)
+        weights = laplace.release_real(true_values, query.clip, spread, bits)
     return np.stack([chosen.astype(np.float64), weights], axis=-1)
 
 
@@ -87,7 +77,8 @@ def release_gaussian(value: Any, stage: Stage, randomness: Randomness) -> FloatA
     """The K largest entries of each row after Gaussian noise on all, with their noisy values.
 
     Guarantee: rows are non-negative with norm at most C (checked), so all of them move by at most
-    ``stage.sensitivity`` = √(2M)·C together; choosing the K largest of a noisy row is post-processing.
+    ``stage.sensitivity`` = √(2M)·C together; choosing the K largest of a noisy row is post-processing. Every entry gets
+    its noise, a few rows at a time.
     """
     query = picks_of(stage)
     scores, picks, clip = sp.csr_array(value), query.picks, query.clip
@@ -95,54 +86,19 @@ def release_gaussian(value: Any, stage: Stage, randomness: Randomness) -> FloatA
         raise PlanViolationError(f"stage {stage.name!r} needs non-negative rows of norm at most {clip:g}")
     if stage.noise_std == 0:
         return _without_noise(scores, picks, True)
-    scale, bits = stage.noise_std, bits_of(randomness)
-
-    def noise(size: int) -> FloatArray:
-        return np.asarray(scale * ndtri(bits.uniform(size)))
-
-    def largest(size: int, count: int) -> FloatArray:
-        return np.asarray(-scale * ndtri(-np.expm1(_log_uniform_maxima(size, count, bits))))
-
-    chosen, _, noisy = _noisy_top(scores, picks, noise, largest, bits)
-    return np.stack([chosen.astype(np.float64), noisy], axis=-1)
-
-
-def _noisy_top(
-    scores: sp.csr_array, picks: int, noise: Noise, largest: LargestNoise, bits: BitStream
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Candidates, scores and noisy scores of the ``picks`` largest noisy entries of each row, the largest first."""
-    rows, width = scores.shape
-    chosen = np.empty((rows, picks), dtype=np.int64)
-    true, noisy = np.zeros((rows, picks)), np.empty((rows, picks))
-    for row in range(rows):
-        part = slice(scores.indptr[row], scores.indptr[row + 1])
-        stored, values = scores.indices[part].astype(np.int64), scores.data[part]
-        absent = min(picks, width - len(stored))
-        ids = np.concatenate([stored, _others(stored, width, absent, bits)])
-        before = np.concatenate([values, np.zeros(absent)])
-        after = np.concatenate([values + noise(len(stored)), largest(width - len(stored), absent)])
-        best = np.argsort(-after)[:picks]
-        chosen[row], true[row], noisy[row] = ids[best], before[best], after[best]
-    return chosen, true, noisy
-
-
-def _log_uniform_maxima(size: int, count: int, bits: BitStream) -> FloatArray:
-    """Logarithms of the ``count`` largest of ``size`` uniform numbers: each is a root of another below the last."""
-    return np.cumsum(np.log(bits.uniform(count)) / np.arange(size, size - count, -1))
-
-
-def _others(stored: IntArray, width: int, count: int, bits: BitStream) -> IntArray:
-    """``count`` different candidates that are not stored, uniformly and in random order."""
-    if 2 * (len(stored) + count) > width:
-        free = np.setdiff1d(np.arange(width), stored)
-        return free[bits.permutation(len(free))[:count]]
-    found = np.empty(0, dtype=np.int64)
-    while len(found) < count:  # at least half of all candidates are free
-        drawn = bits.integers(width, 2 * count + 8)
-        drawn = drawn[~np.isin(drawn, stored) & ~np.isin(drawn, found)]
-        _, first = np.unique(drawn, return_index=True)
-        found = np.concatenate([found, drawn[np.sort(first)]])
-    return found[:count]
+    grid, bits = gaussian.grid_of(stage), bits_of(randomness)
+    answer = np.empty((scores.shape[0], picks, 2))
+    at_once = max(1, _CHUNK // scores.shape[1])
+    for start in range(0, scores.shape[0], at_once):
+        part = slice(start, start + at_once)
+        rows = scores[part].toarray()
+        noisy = grid.add(rows, grid.sampler.draw(bits, rows.shape))
+        best = np.argpartition(-noisy, picks - 1, axis=1)[:, :picks]
+        largest = np.take_along_axis(noisy, best, axis=1)
+        order = np.argsort(-largest, axis=1)
+        answer[part, :, 0] = np.take_along_axis(best, order, axis=1)
+        answer[part, :, 1] = np.take_along_axis(largest, order, axis=1)
+    return answer
 
 
 def _without_noise(scores: sp.csr_array, picks: int, values: bool) -> FloatArray:

@@ -18,11 +18,13 @@ PROOFS = (PROVED_HERE, PUBLISHED, CHECKED, STATED, NOTHING_PROMISED)
 NO_NOISE = "no noise"
 IN_FLOATING_POINT = "drawn and added in floating point, from cryptographic random bits; no bound is proved on rounding"
 _ON_A_GRID = "exact on a public grid"
-_ROUGH = ("objective", "gumbel-top-k", "gaussian-top-k")
+_ROUGH = ("objective",)
 _SAMPLERS = {
     "gaussian": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
     "dpsgd": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20; batches by exact coins",
     "laplace": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
+    "gumbel-top-k": "exact: picks by coins from ChaCha20; values with rounded Laplace noise on a public grid",
+    "gaussian-top-k": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
     "edge-rand": "exact: coins from ChaCha20",
     "lap-graph": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
     "repeat-and-select": "exact where every stage of a trial is: see the trial's stages",

@@ -14,8 +14,9 @@ import numpy as np
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.limits import REPORT_EPSILON
+from discreet.mechanisms import laplace
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, bits_of
-from discreet.mechanisms.grid import Grid, laplace_release
+from discreet.mechanisms.grid import Grid
 from discreet.mechanisms.local.feature_range import (
     Outside,
     Range,
@@ -112,7 +113,7 @@ class LaplaceReports(AdditiveReports):
 
     def _noisy(self, values: FloatArray, bits: BitStream) -> FloatArray:
         low, high = (Fraction(end) for end in self.feature_range)
-        return laplace_release(values, high - low, self.width * (high - low) / Fraction(self.epsilon), bits)
+        return laplace.release_real(values, high - low, self.width * (high - low) / Fraction(self.epsilon), bits)
 
 
 @dataclass(frozen=True)
