@@ -25,6 +25,8 @@ def differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
 
 
 def _differ(one: Any, two: Any) -> bool:
+    if one is two:
+        return False
     if type(one) is type(two) is np.ndarray and one.dtype != object:  # the common case, at every step of a fit
         return one.dtype != two.dtype or one.shape != two.shape or one.tobytes() != two.tobytes()
     return fingerprint(one) != fingerprint(two)

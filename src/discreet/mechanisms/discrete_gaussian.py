@@ -167,7 +167,7 @@ def _zeros_before_one(word: int, stream: BitStream) -> int:
     return zeros + (word & -word).bit_length() - 1
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)  # of 100 kB each: more than the stages of any method
 def layout_of(sigma: Fraction) -> Layout:
     """Columns of σ/64 to σ/32, or of one integer; cells about as low as 2¹⁴ of them can be."""
 
