@@ -1,12 +1,13 @@
 """Put the tables and figures of finished suites into a page, between its marks.
 
-    python benchmarks/results_page.py RESULTS [docs/results.md]
+    python benchmarks/results_page.py RESULTS [--page docs/results.md]
+    python benchmarks/results_page.py --redraw
 
 RESULTS holds one folder a suite, as ``discreet bench SUITE --out RESULTS/SUITE`` wrote them (with ``--tables-only`` for
 results from elsewhere). A page marks where a suite goes: ``<!-- bench: SUITE -->`` … ``<!-- /bench -->``. What stands
-between is replaced by the command, when and with what the rows were made, the tables, and the figures, which are copied
-to ``results/SUITE-NAME.svg`` beside the page, with every point in ``results/SUITE.csv``. Suites without results are
-left as they are.
+between is replaced by the command, when and with what the rows were made, the tables, and the figures, which are drawn
+as ``results/SUITE-NAME.svg`` (and ``-dark.svg``) beside the page, with every point in ``results/SUITE.csv``. Suites
+without results are left as they are. ``--redraw`` draws the figures again from those points, and changes no table.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from discreet.bench.figures import draw
+from discreet.bench.points import read_points
 from discreet.bench.store import read_rows
 from discreet.bench.suite import Suite, read_suite
 from discreet.bench.trials import Trial, expand
 
 MARK = re.compile(r"(<!-- bench: ([a-z0-9-]+) -->\n).*?(<!-- /bench -->)", re.S)
+PICTURE = re.compile(r"^(!\[.*?\]\(results/.*?\)|<picture>.*?</picture>)\n*", re.M)
 
 
 def section(folder: Path, page: Path) -> str:
@@ -32,14 +36,20 @@ def section(folder: Path, page: Path) -> str:
     files = page.parent / "results"
     files.mkdir(exist_ok=True)
     shutil.copyfile(folder / "cells.csv", files / f"{suite.name}.csv")
-    pictures = []
-    for figure in suite.figures:
-        drawn = folder / f"{figure.name}.svg"
-        if drawn.exists():
-            shutil.copyfile(drawn, files / f"{suite.name}-{figure.name}.svg")
-            pictures.append(f"![{figure.title}](results/{suite.name}-{figure.name}.svg)")
     tables = (folder / "tables.md").read_text(encoding="utf-8").strip()
-    return "\n\n".join([made_by(suite, used), tables, *pictures]) + "\n"
+    return "\n\n".join([made_by(suite, used), tables, *pictures(suite, files)]) + "\n"
+
+
+def pictures(suite: Suite, files: Path) -> list[str]:
+    """Draw the suite's figures from its points; how a page shows each, light or dark as its reader has it."""
+    points = read_points(files / f"{suite.name}.csv", suite)
+    drawn = [(figure, f"{suite.name}-{figure.name}") for figure in suite.figures]
+    return [picture(figure.title, name) for figure, name in drawn if draw(figure, points, files / name, ["svg"])]
+
+
+def picture(title: str, name: str) -> str:
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="results/{name}-dark.svg">'
+    return f'<picture>{dark}<img alt="{title}" src="results/{name}.svg"></picture>'
 
 
 def made_by(suite: Suite, rows: list[dict[str, Any]]) -> str:
@@ -57,9 +67,12 @@ def made_by(suite: Suite, rows: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("page", type=Path, nargs="?", default=Path("docs/results.md"))
+    parser.add_argument("results", type=Path, nargs="?", help="not with --redraw")
+    parser.add_argument("--page", type=Path, default=Path("docs/results.md"))
+    parser.add_argument("--redraw", action="store_true")
     given = parser.parse_args()
+    if given.results is None and not given.redraw:
+        parser.error("say where the results are, or --redraw")
 
     def filled(found: re.Match[str]) -> str:
         folder = given.results / found[2]
@@ -68,7 +81,13 @@ def main() -> None:
         print(f"filled {found[2]}")
         return found[1] + section(folder, given.page) + found[3]
 
-    given.page.write_text(MARK.sub(filled, given.page.read_text(encoding="utf-8")), encoding="utf-8")
+    def redrawn(found: re.Match[str]) -> str:
+        tables = PICTURE.sub("", found[0][len(found[1]) : -len(found[3])]).strip()
+        drawn = pictures(read_suite(found[2]), given.page.parent / "results")
+        return "\n\n".join([found[1] + tables, *drawn]) + "\n" + found[3]
+
+    text = given.page.read_text(encoding="utf-8")
+    given.page.write_text(MARK.sub(redrawn if given.redraw else filled, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from discreet.bench.points import of_cells
 from discreet.bench.suite import Suite
 from discreet.bench.summary import Cell, Row, cells
-from discreet.bench.tables import layouts, tables_of
+from discreet.bench.tables import chosen, layouts, tables_of
 from discreet.bench.trials import Entry
 from discreet.bench.writers import cells_csv, latex, markdown
 from discreet.files import write_whole
@@ -17,7 +18,7 @@ from discreet.files import write_whole
 def write_outputs(
     suite: Suite, entries: Sequence[Entry], rows: Mapping[str, Row], folder: Path, figures: bool
 ) -> list[str]:
-    """tables.md, tables.tex, cells.csv and one .svg per figure, each whole or not at all; their names."""
+    """tables.md, tables.tex, cells.csv and four files per figure, each whole or not at all; their names."""
     made = layouts(suite, entries, rows)
     texts = {
         "tables.md": "\n".join(map(markdown, made)),
@@ -41,14 +42,13 @@ def first_measured(suite: Suite) -> tuple[str, str]:
 
 
 def _draw(suite: Suite, entries: Sequence[Entry], rows: Mapping[str, Row], folder: Path) -> list[str]:
-    drawn = []
+    drawn: list[str] = []
     for figure in suite.figures:
         from discreet.bench.figures import draw
 
-        path = folder / f"{figure.name}.svg"
+        points = of_cells(cells(chosen(entries, figure), rows, figure.metric, figure.mask))
         try:
-            if draw(figure, entries, rows, path):
-                drawn.append(path.name)
+            drawn += draw(figure, points, folder / figure.name)
         except ImportError as error:
             print(f"no figures: {error} (install discreet[plot]); results and tables are there", file=sys.stderr)
             break
