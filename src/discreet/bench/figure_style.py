@@ -55,7 +55,7 @@ class Theme:
     grid: str
     lighten: float
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Any:
         """For matplotlib; the same figure is the same file every time, and its text stays text."""
         colours = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor")
         return {
