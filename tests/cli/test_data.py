@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from discreet.graph import load
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import QUICK, refused, run
 
 
 def test_it_lists_the_graphs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,4 +91,26 @@ def test_weights_are_refused_or_left_out_by_name(capsys: pytest.CaptureFixture[s
     (tables / "schema.toml").write_text('[edges]\nignore = ["weight"]\n')
     assert run(capsys, "data", str(tables))[0] == 0
     (tables / "schema.toml").write_text('[edges]\nweight = "weight"\n')
-    assert "no method reads weights" in refused(capsys, "train", "--data", str(tables))
+    refusal = refused(capsys, "train", "--data", str(tables), "--method", "gcon")
+    assert "gcon does not take edges with weights" in refusal
+
+
+def test_weights_travel_with_a_release(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    """Trained, checked, predicted with and extended by tables that have the column; without it they are refused."""
+    edges = pd.read_csv(tables / "edges.csv")
+    edges.assign(amount=np.arange(len(edges)) * 10).to_csv(tables / "edges.csv", index=False)
+    how = ["--column", "weight=amount", "--column", "full_weight=500", "--method", "gap", *QUICK]
+    code, _, err = run(capsys, "train", "--data", str(tables), *how, "--out", "release", "--json")
+    assert code == 0, err
+    assert "undirected, with weights" in err
+    assert run(capsys, "verify", "release")[0] == 0
+    assert run(capsys, "predict", "release", "--data", str(tables), "--out", "told.csv")[0] == 0
+    october = shutil.copytree(tables, "october")
+    nodes = pd.read_csv(october / "nodes.csv")
+    nodes.assign(height=nodes["height"] + 1).to_csv(october / "nodes.csv", index=False)
+    extended = run(capsys, "extend", "release", "--data", str(october), "--epsilon", "1", "--out", "further")
+    assert extended[0] == 0, extended[2]
+    assert run(capsys, "verify", "further")[0] == 0
+    edges.to_csv(october / "edges.csv", index=False)
+    told = refused(capsys, "extend", "release", "--data", str(october), "--epsilon", "1", "--out", "more")
+    assert "no column 'amount'" in told

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
+from discreet.ops.sparse import SparseMatrix
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.query import Bound, Query
 from discreet.queries import (
@@ -112,6 +114,15 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @wrong("rows that are no numbers", "mean, hop 1 at edge:directed")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sums, "finite_rows", _as_given)
+
+
+@wrong("a mean over weights", "sum, hop 1, weighted at edge:directed")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def mean(graph: Any, *_: Any, **__: Any) -> SparseMatrix:
+        total = np.maximum(graph.weighted_adjacency.sum(axis=1), 1e-12)
+        return SparseMatrix(sp.csr_array(graph.weighted_adjacency / total[:, None]))
+
+    patch.setattr(sums, "hop_matrix", mean)
 
 
 @wrong("sums that are not clipped on a promise", f"sum, hop 1 at {PROMISED_NULL}")

@@ -92,7 +92,7 @@ class TestPyG:
         with pytest.raises(UnsupportedError, match="several labels"):
             from_pyg(Data(x=torch.eye(2), edge_index=edges, y=torch.eye(2)))
         weighted = Data(x=torch.eye(2), edge_index=edges, edge_weight=torch.tensor([2.0]))
-        with pytest.raises(GraphError, match="edge_weight holds weights"):
+        with pytest.raises(GraphError, match="edge_weight holds weights of edges"):
             from_pyg(weighted)
         assert from_pyg(weighted, weights="ignore").num_edges == 1
         with pytest.raises(GraphError, match="refuse"):

@@ -95,8 +95,8 @@ def _rows_fault(first: NodeClassifier, one: SingleArray, two: SingleArray, graph
 
 
 def _ends_of_changes(graph: Graph, neighbor: Graph) -> BoolArray:
-    """Nodes at which an edge was added or removed: they may see it."""
-    changed = (graph.adjacency != neighbor.adjacency).tocoo()
+    """Nodes at which an edge was added, removed or weighed anew: they may see it."""
+    changed = (graph.weighted_adjacency != neighbor.weighted_adjacency).tocoo()
     touched = np.zeros(graph.num_nodes, dtype=np.bool_)
     touched[changed.row] = touched[changed.col] = True
     return touched

@@ -59,6 +59,13 @@ def graph_at(level: Level, rng: np.random.Generator, num_nodes: int) -> Graph:
     return graph if bound is None else _within(graph, bound)
 
 
+def with_weights(graph: Graph, rng: np.random.Generator) -> Graph:
+    """The same edges with weights: none at all, hardly any, all, or anything between."""
+    source, target = graph.edges()
+    kinds = np.stack([np.zeros(len(source)), np.full(len(source), 1e-3), np.ones(len(source)), rng.random(len(source))])
+    return graph.with_edges(source, target, kinds[rng.integers(4, size=len(source)), np.arange(len(source))])
+
+
 def _within(graph: Graph, bound: int) -> Graph:
     """The edges, one after the other, that leave every degree within the bound."""
     degree = np.zeros(graph.num_nodes, dtype=np.int64)

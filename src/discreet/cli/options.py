@@ -44,8 +44,8 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
-        help="For tables: ROLE=NAME with role source, target, time, id, label, split, features, ignore or classes; the "
-        "last three take NAME,NAME,…. Repeatable.",
+        help="For tables: ROLE=NAME with role source, target, time, weight, id, label, split, features, ignore or "
+        "classes; the last three take NAME,NAME,…. Repeatable.",
     ),
 ]
 SchemaFile = Annotated[
@@ -345,7 +345,7 @@ def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
 
 LISTS = ("features", "ignore", "classes")
 """Roles of --column that take several names, with commas or by being repeated."""
-SINGLE = ("source", "target", "time", "id", "label", "split", "weights")
+SINGLE = ("source", "target", "time", "weight", "full_weight", "id", "label", "split", "weights")
 
 
 def read_roles(given: Sequence[str]) -> dict[str, Any]:

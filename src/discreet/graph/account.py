@@ -25,6 +25,9 @@ def account_of(graph: Graph, private: Collection[str] = ()) -> list[dict[str, st
     rows += [
         _row("edges", str(name), role, direction) for role in ("source", "target") if (name := getattr(schema, role))
     ]
+    if schema.weight is not None and schema.weight not in schema.edges_ignored:
+        whole = "" if schema.full_weight is None else f", {schema.full_weight:g} being a whole edge"
+        rows.append(_row("edges", schema.weight, "weight", f"how much an edge counts, from 0 to 1{whole}"))
     if schema.time is not None and schema.time not in schema.edges_ignored:
         rows.append(_row("edges", schema.time, "time", "which edges are read"))
     return rows + [_row("edges", name, IGNORE, "nothing") for name in schema.edges_ignored]
@@ -48,7 +51,9 @@ def summary_of(graph: Graph) -> list[str]:
         return []
     used = sum(column.kind != IGNORE for column in graph.schema.columns or ())
     classes = shorten(graph.class_names or ()) or "none"
-    kind = "directed" if graph.directed else "undirected"
+    kind = ("directed" if graph.directed else "undirected") + (
+        ", with weights" if graph.edge_weights is not None else ""
+    )
     words = f"{graph.num_features} features from {used} columns, classes {classes}; edges are read as {kind}"
     missing = left_out(graph)
     return [f"read {graph.name}: {graph.num_nodes} nodes, {words}", *([missing] if missing else [])]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.arrays import Array, BoolArray, IntArray
+from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
 
 Features: TypeAlias = np.ndarray | sp.csr_array
@@ -139,6 +139,38 @@ def sorted_unique(keys: IntArray) -> IntArray:
     first[0] = True
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     return keys if first.all() else keys[first]
+
+
+def clean_weights(weights: npt.ArrayLike, count: int) -> SingleArray:
+    """One weight per edge that was given, clipped to [0, 1]; one that is no number is refused."""
+    given = np.asarray(weights)
+    if given.shape != (count,) or given.dtype.kind not in "iufb":
+        raise GraphError(
+            f"edge weights must be {count} numbers, one per edge, not {given.dtype} of shape {given.shape}"
+        )
+    missing = np.isnan(given) if given.dtype.kind == "f" else np.zeros(count, dtype=np.bool_)
+    if missing.any():
+        raise GraphError(f"row {int(missing.argmax())} of the edges has no weight: give every edge a number")
+    return np.clip(given, 0, 1).astype(np.float32)
+
+
+def settle_weights(
+    ends: tuple[npt.ArrayLike, npt.ArrayLike],
+    weights: SingleArray,
+    settled: tuple[IntArray, IntArray],
+    num_nodes: int,
+    directed: bool,
+) -> SingleArray:
+    """The weight of every settled entry: the largest that was given for it, for its reverse too where edges have no
+    direction. Self-loops, which are dropped, have none.
+    """
+    source, target = (np.asarray(end).astype(np.int64) for end in ends)
+    keys = settled[1] * num_nodes + settled[0]
+    proper = source != target
+    found = np.zeros(len(keys), dtype=np.float32)
+    for sender, receiver in ((source, target), (target, source))[: 1 if directed else 2]:
+        np.maximum.at(found, np.searchsorted(keys, (receiver * num_nodes + sender)[proper]), weights[proper])
+    return found
 
 
 def rows_by_receiver(source: IntArray, target: IntArray, num_nodes: int) -> tuple[IntArray, IntArray]:

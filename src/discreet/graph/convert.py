@@ -1,7 +1,8 @@
 """Graphs from and to other libraries: PyG, NetworkX and SciPy here, pandas in ``tables``.
 
-Each library is imported by the function that needs it. What a graph here cannot hold (edge weights,
-several node types, several labels per node) is refused by name, never dropped in silence.
+Each library is imported by the function that needs it. What a graph here cannot hold (several attributes per edge,
+several node types, several labels per node) is refused by name, never dropped in silence. Weights of edges are
+read, clipped to [0, 1], where ``weights="read"`` says so.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ import scipy.sparse as sp
 from discreet.arrays import Array, SingleArray
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import as_id_array
+from discreet.graph.edge_weights import Weights, check_weights_option
 from discreet.graph.graph import CLASS_LIST, MASKS, Graph, NamedSplit
 from discreet.graph.labels import decode_classes, encode_classes
 from discreet.graph.tables import (
-    Weights,
-    check_weights_option,
     from_pandas,
     masks_from_words,
     split_words,
@@ -74,14 +74,20 @@ def from_pyg(
 
     ``edge_index`` is read as [source; target]. Masks with several columns become the published splits
     ``mask:0``, ``mask:1``, …. Edges are read as undirected unless ``directed=True`` (or ``data.directed``, which
-    :func:`to_pyg` sets) keeps their directions: they are never looked at to find out.
+    :func:`to_pyg` sets) keeps their directions: they are never looked at to find out. ``edge_weight`` is read with
+    ``weights="read"`` (or ``data.weighted``, which :func:`to_pyg` sets) and clipped to [0, 1].
     """
     _refuse_other_data(data)
     check_weights_option(weights)
+    if weights == "refuse" and bool(data.get("weighted", False)):
+        weights = "read"
     for attribute in ("edge_weight", "edge_attr"):
         given = data.get(attribute)
-        if weights == "refuse" and given is not None and not bool((given == 1).all()):
-            raise GraphError(f'data.{attribute} holds weights, and a graph here has none: pass weights="ignore"')
+        if weights == "read" and attribute == "edge_weight":
+            continue
+        if weights != "ignore" and given is not None and not bool((given == 1).all()):
+            how = 'read them, clipped to [0, 1], with weights="read", or drop' if attribute == "edge_weight" else "drop"
+            raise GraphError(f'data.{attribute} holds weights of edges: {how} them with weights="ignore"')
     source, target = data.edge_index.cpu().numpy()
     masks, splits = _pyg_masks(data)
     if directed is None:
@@ -94,6 +100,7 @@ def from_pyg(
         _pyg_labels(data.get("y")),
         directed=directed,
         num_classes=len(names) if num_classes is None and names is not None else num_classes,
+        edge_weights=_pyg_weights(data) if weights == "read" else None,
         node_ids=_pyg_ids(data.get("node_ids")),
         class_names=names,
         named_splits=splits,
@@ -103,7 +110,10 @@ def from_pyg(
 
 
 def to_pyg(graph: Graph) -> Data:
-    """A ``Data`` with ``x`` (sparse CSR stays sparse), ``edge_index``, ``y``, masks, ids and class names."""
+    """A ``Data`` with ``x`` (sparse CSR stays sparse), ``edge_index``, ``y``, masks, ids and class names.
+
+    Weights of edges become ``edge_weight``, and ``weighted`` says that :func:`from_pyg` is to read them.
+    """
     torch = _need("torch")
     data_type = _need("torch_geometric.data", "pyg").Data
     features = graph.features
@@ -126,6 +136,8 @@ def to_pyg(graph: Graph) -> Data:
         data.class_names = list(graph.class_names)
     if graph.directed:
         data.directed = True
+    if graph.edge_weights is not None:
+        data.edge_weight, data.weighted = torch.from_numpy(graph.edge_weights.copy()), True
     return data
 
 
@@ -138,6 +150,14 @@ def _refuse_other_data(data: Any) -> None:
     for attribute in ("x", "edge_index"):
         if data.get(attribute) is None:
             raise GraphError(f"data.{attribute} is missing")
+
+
+def _pyg_weights(data: Any) -> Array:
+    given = data.get("edge_weight")
+    if given is None:
+        raise GraphError("weights are to be read, but data.edge_weight is missing")
+    weights: Array = given.detach().cpu().numpy()
+    return weights
 
 
 def _pyg_labels(y: Tensor | None) -> Array | None:
@@ -198,6 +218,7 @@ def from_networkx(
 
     ``features`` names one node attribute that holds a vector, or several that hold numbers. A node
     without the ``label`` attribute is unlabelled. ``split`` names an attribute with train, val or test.
+    ``weights="read"`` reads the attribute ``weight`` of edges, clipped to [0, 1]; an edge without one counts in full.
     """
     check_weights_option(weights)
     if graph.number_of_nodes() == 0:
@@ -207,8 +228,10 @@ def from_networkx(
         for a, b, weight in graph.edges(data="weight", default=1):
             if weight != 1:
                 raise GraphError(
-                    f'edge {a!r} – {b!r} has weight {weight}, and a graph here has none: pass weights="ignore"'
+                    f'edge {a!r} – {b!r} has weight {weight}: read weights, clipped to [0, 1], with weights="read", or '
+                    'drop them with weights="ignore"'
                 )
+    held_weights = [weight for _, _, weight in graph.edges(data="weight", default=1)] if weights == "read" else None
     ends = np.array([(rows[a], rows[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
     words = [held.get(split) for _, held in graph.nodes(data=True)] if split is not None else []
     masks: dict[str, Any] = masks_from_words(words) if any(words) else {}
@@ -222,6 +245,7 @@ def from_networkx(
         labels,
         directed=graph.is_directed(),
         num_classes=None if names is None else len(names),
+        edge_weights=held_weights,
         inferred=frozenset() if classes is not None else frozenset({CLASS_LIST}),
         class_names=names,
         node_ids=as_id_array(list(graph)),
@@ -249,8 +273,11 @@ def to_networkx(graph: Graph, *, features: str = "x", label: str = "y", split: s
         if words[row]:
             held[split] = words[row]
         made.add_node(node, **held)
-    source, target = graph.edges()
-    made.add_edges_from((ids[a], ids[b]) for a, b in zip(source.tolist(), target.tolist(), strict=True))
+    ends = [(ids[a], ids[b]) for a, b in zip(*(end.tolist() for end in graph.edges()), strict=True)]
+    if graph.edge_weights is None:
+        made.add_edges_from(ends)
+    else:
+        made.add_weighted_edges_from((*pair, w) for pair, w in zip(ends, graph.edge_weights.tolist(), strict=True))
     return made
 
 
@@ -284,7 +311,8 @@ def from_scipy(
 
     Every entry is an undirected edge unless ``directed=True``.
 
-    Entries other than 0 and 1 are weights: refused, or read as an edge with ``weights="ignore"``.
+    Entries other than 0 and 1 are weights: refused, read as an edge with ``weights="ignore"``, or read, clipped to
+    [0, 1], with ``weights="read"``.
     The rest goes to :meth:`Graph.from_edges` (``num_classes``, masks, ``node_ids``, ``name``, …).
     """
     check_weights_option(weights)
@@ -297,14 +325,16 @@ def from_scipy(
     there = entries.data != 0
     if weights == "refuse" and not (entries.data[there] == 1).all():
         odd = entries.data[there & (entries.data != 1)][0]
-        raise GraphError(f'the adjacency holds {odd}, and edges here have no weight: pass weights="ignore"')
+        raise GraphError(f'the adjacency holds {odd}: pass weights="read" (clipped to [0, 1]) or weights="ignore"')
     source, target = entries.coords
+    if weights == "read":
+        rest["edge_weights"] = entries.data[there]
     return Graph.from_edges(source[there], target[there], features, labels, directed=directed, **rest)
 
 
 def to_scipy(graph: Graph) -> sp.csr_array:
-    """The adjacency with ``A[i, j] = 1`` for an edge ``i → j``: the transpose of ``graph.adjacency``."""
-    return graph.adjacency.T.tocsr()
+    """The adjacency with ``A[i, j] = 1`` (or its weight) for an edge ``i → j``: the transpose of that of the graph."""
+    return graph.weighted_adjacency.T.tocsr()
 
 
 def _shape_of(given: Any) -> str:

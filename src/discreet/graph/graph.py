@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.arrays import Array, BoolArray, IntArray
+from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
 from discreet.graph.clean import (
     UNLABELLED,
@@ -21,9 +21,11 @@ from discreet.graph.clean import (
     clean_ids,
     clean_labels,
     clean_mask,
+    clean_weights,
     is_frozen,
     rows_by_receiver,
     settle_direction,
+    settle_weights,
 )
 from discreet.graph.schema import Schema
 from discreet.limits import CELLS, CLASSES, NODES
@@ -46,7 +48,8 @@ class PublicFacts:
 
     The number of edges is absent on purpose: it is private at every level but `local` and `none`.
     Which node *ids* are in the training and validation sets is taken as public, the labels on them are not.
-    ``num_val`` counts the validation ids that are not training ids too.
+    ``num_val`` counts the validation ids that are not training ids too. ``weighted`` says whether edges have weights:
+    that was declared, the weights themselves are as private as the edges.
     """
 
     num_nodes: int
@@ -55,6 +58,7 @@ class PublicFacts:
     num_train: int
     directed: bool
     num_val: int = 0
+    weighted: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +67,7 @@ class Graph:
 
     Edges are stored by *receiver*: row ``v`` of the CSR arrays lists, in rising order, the senders
     ``u`` of the edges ``u → v`` along which data reaches ``v``. An undirected graph holds both
-    directions of every edge. There are no self-loops, duplicates or weights.
+    directions of every edge. There are no self-loops or duplicates. An edge may have a weight in [0, 1].
 
     Build one with :meth:`from_edges`, or from files and other libraries with ``discreet.graph.io``
     and ``discreet.graph.convert``; the plain constructor takes arrays already in this form and checks them.
@@ -91,6 +95,9 @@ class Graph:
         Published splits that came with the data, for ``discreet.split`` to choose from.
     split_reads_labels
         Whether ``discreet.split`` chose the masks by looking at labels: levels that protect labels refuse such a graph.
+    edge_weights
+        A weight in [0, 1] for each of ``indices``, or None where every edge counts the same. It is a part of the edge:
+        an edge with another weight is another edge.
     schema
         What the columns of the tables mean from which the features were made, if they came from tables.
     inferred
@@ -117,6 +124,7 @@ class Graph:
     split_reads_labels: bool = False
     schema: Schema | None = None
     inferred: frozenset[str] = frozenset()
+    edge_weights: SingleArray | None = None
     _checked: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -144,6 +152,8 @@ class Graph:
             "indptr": _whole_numbers(self.indptr, "indptr"),
             "indices": _whole_numbers(self.indices, "indices"),
         }
+        if self.edge_weights is not None:
+            cleaned["edge_weights"] = clean_weights(self.edge_weights, len(cleaned["indices"]))
         for name, value in cleaned.items():
             object.__setattr__(self, name, value)
 
@@ -174,6 +184,7 @@ class Graph:
         *,
         directed: bool | None = None,
         num_classes: int | None = None,
+        edge_weights: npt.ArrayLike | None = None,
         **rest: Any,
     ) -> Graph:
         """Build a graph from endpoint arrays, one entry an edge ``source → target``.
@@ -182,7 +193,8 @@ class Graph:
         edge; ``directed=True`` keeps directions; ``None`` decides by looking: a symmetric edge set is
         undirected, any other is directed. The decision is remembered in ``graph.directed``.
         ``num_classes`` defaults to the largest label plus one; pass it where the class list is public
-        and a class may be absent. What was not given is noted in ``graph.inferred``: a level that protects edges
+        and a class may be absent. ``edge_weights`` has one number for each entry, which is clipped to [0, 1]; of
+        duplicates the largest counts. What was not given is noted in ``graph.inferred``: a level that protects edges
         needs ``directed``, and one that protects labels needs ``num_classes``.
         """
         features = clean_features(features)
@@ -192,18 +204,47 @@ class Graph:
         source, target = clean_endpoints(sources, targets, num_nodes)
         source, target, directed = settle_direction(source, target, num_nodes, directed)
         indptr, indices = rows_by_receiver(source, target, num_nodes)
+        if edge_weights is not None:
+            given = clean_weights(edge_weights, len(np.asarray(sources)))
+            settled_ends = indices, np.repeat(np.arange(num_nodes), np.diff(indptr))
+            rest["edge_weights"] = settle_weights((sources, targets), given, settled_ends, num_nodes, directed)
         label = clean_labels(labels, num_nodes)
         if num_classes is None:
             num_classes = int(label.max(initial=-1)) + 1
         settled = {"inferred": frozenset(inferred), "_checked": True, **rest}
         return cls(indptr, indices, features, label, int(num_classes), directed, **settled)
 
-    def with_edges(self, sources: npt.ArrayLike, targets: npt.ArrayLike) -> Graph:
-        """The same nodes under other edges, directed or undirected as before."""
+    def with_edges(
+        self, sources: npt.ArrayLike, targets: npt.ArrayLike, edge_weights: npt.ArrayLike | None = None
+    ) -> Graph:
+        """The same nodes under other edges, directed or undirected as before.
+
+        Where edges have weights, those that stay keep theirs and new ones count in full, unless weights are given.
+        """
         source, target = clean_endpoints(sources, targets, self.num_nodes)
         source, target, _ = settle_direction(source, target, self.num_nodes, self.directed)
         indptr, indices = rows_by_receiver(source, target, self.num_nodes)
-        return self._derive(indptr=indptr, indices=indices)
+        weights = self._weights_at(source, target)
+        if edge_weights is not None:
+            given = clean_weights(edge_weights, len(np.asarray(sources)))
+            weights = settle_weights((sources, targets), given, (source, target), self.num_nodes, self.directed)
+        return self._derive(indptr=indptr, indices=indices, edge_weights=weights)
+
+    def _weights_at(self, source: IntArray, target: IntArray) -> SingleArray | None:
+        """The weights that these entries have here; 1 for those that are not here."""
+        if self.edge_weights is None:
+            return None
+        found = np.ones(len(source), dtype=np.float32)
+        senders, receivers = self.edges()
+        keys, wanted = receivers * self.num_nodes + senders, target * self.num_nodes + source
+        place = np.searchsorted(keys, wanted)
+        here = np.flatnonzero(np.isin(wanted, keys, assume_unique=True))
+        found[here] = self.edge_weights[place[here]]
+        return found
+
+    def without_weights(self) -> Graph:
+        """The same edges, each counting in full."""
+        return self if self.edge_weights is None else self._derive(edge_weights=None)
 
     def with_features(self, features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Graph:
         """The same graph with other features; their names and their schema stay where there are as many."""
@@ -230,11 +271,14 @@ class Graph:
         """Every edge with its reverse; an undirected graph is returned as it is."""
         if not self.directed:
             return self if DIRECTION not in self.inferred else self._derive(inferred=self.inferred - {DIRECTION})
-        source, target = self.edges()
-        source, target, _ = settle_direction(source, target, self.num_nodes, directed=False)
+        ends = self.edges()
+        source, target, _ = settle_direction(*ends, self.num_nodes, directed=False)
         indptr, indices = rows_by_receiver(source, target, self.num_nodes)
-        inferred = self.inferred - {DIRECTION}
-        return self._derive(indptr=indptr, indices=indices, directed=False, inferred=inferred)
+        weights = self.edge_weights
+        if weights is not None:
+            weights = settle_weights(ends, weights, (source, target), self.num_nodes, directed=False)
+        changes = {"indptr": indptr, "indices": indices, "edge_weights": weights}
+        return self._derive(**changes, directed=False, inferred=self.inferred - {DIRECTION})
 
     def as_directed(self) -> Graph:
         """The same entries, each standing by itself, which says nothing of whether each had its reverse."""
@@ -274,13 +318,28 @@ class Graph:
         none = np.zeros(self.num_nodes, dtype=np.bool_)
         train, val = (none if mask is None else mask for mask in (self.train_mask, self.val_mask))
         sizes = int(train.sum()), int((val & ~train).sum())
-        return PublicFacts(self.num_nodes, self.num_features, self.num_classes, sizes[0], self.directed, sizes[1])
+        return PublicFacts(
+            self.num_nodes,
+            self.num_features,
+            self.num_classes,
+            sizes[0],
+            self.directed,
+            sizes[1],
+            weighted=self.edge_weights is not None,
+        )
 
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """Unit-weight CSR with ``A[v, u] = 1`` for an edge ``u → v``: ``A @ X`` sums what v receives."""
-        ones = np.ones(self.num_entries, dtype=np.float32)
-        matrix = sp.csr_array((ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
+        return self._matrix_of(np.ones(self.num_entries, dtype=np.float32))
+
+    @cached_property
+    def weighted_adjacency(self) -> sp.csr_array:
+        """The adjacency with the weight of every edge for its 1; :attr:`adjacency` itself where edges have none."""
+        return self.adjacency if self.edge_weights is None else self._matrix_of(self.edge_weights)
+
+    def _matrix_of(self, values: SingleArray) -> sp.csr_array:
+        matrix = sp.csr_array((values, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
         matrix.has_sorted_indices = True
         for array in (matrix.data, matrix.indices, matrix.indptr):
             array.flags.writeable = False
@@ -314,6 +373,7 @@ class Graph:
     def __repr__(self) -> str:
         """One line with the shape of the graph."""
         kind = "directed" if self.directed else "undirected"
+        kind += " weighted" if self.edge_weights is not None else ""
         storage = "sparse" if sp.issparse(self.features) else "dense"
         return (
             f"Graph({self.name!r}, nodes={self.num_nodes}, {kind} edges={self.num_edges}, "
@@ -357,6 +417,16 @@ def _check_edges(graph: Graph) -> None:
         raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
     if not graph.directed and not _is_symmetric(indptr, indices):
         raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
+    if graph.edge_weights is not None and not graph.directed and _has_two_weights(graph):
+        raise GraphError("directed=False, but an edge and its reverse differ in weight: use Graph.from_edges")
+
+
+def _has_two_weights(graph: Graph) -> bool:
+    """Whether an edge has another weight than its reverse."""
+    assert graph.edge_weights is not None
+    n = len(graph.indptr) - 1
+    columns = sp.csr_array((graph.edge_weights, graph.indices, graph.indptr), shape=(n, n)).tocsc()
+    return not np.array_equal(columns.data, graph.edge_weights)
 
 
 def _is_symmetric(indptr: IntArray, indices: IntArray) -> bool:
@@ -416,7 +486,7 @@ def _freeze(graph: Graph) -> None:
 def _arrays_of(graph: Graph) -> Sequence[np.ndarray]:
     features = graph.features
     stored = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
-    optional = [graph.train_mask, graph.val_mask, graph.test_mask, graph.node_ids]
+    optional = [graph.train_mask, graph.val_mask, graph.test_mask, graph.node_ids, graph.edge_weights]
     parts = [part for _, part in graph.named_splits]
     return [
         graph.indptr,

@@ -1,10 +1,11 @@
 """Graphs from and to files: an edge list with a node table, and one ``.npz`` file.
 
-The ``.npz`` layout (version 1), all plain arrays, never pickled objects:
+The ``.npz`` layout (version 1, or 2 where edges have weights), all plain arrays, never pickled objects:
 
 ========================  =====================================================================
-``format``, ``version``   the text ``discreet-graph`` and the number 1
+``format``, ``version``   the text ``discreet-graph`` and the number 1 or 2
 ``indptr``, ``indices``   CSR rows of senders, by receiver (int64)
+``edge_weights``          optional, in version 2: one number in [0, 1] for each of ``indices`` (float32)
 ``features``              dense float32; or ``features_data``, ``features_indices``,
                           ``features_indptr`` and ``features_shape`` for CSR features
 ``labels``                class ids, -1 for none (int64), with ``num_classes``
@@ -31,6 +32,7 @@ import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
 from discreet.files import whole
+from discreet.graph.edge_weights import weight_column
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.npz import PlainArrays
 from discreet.graph.schema import BOOLEAN, CATEGORY, IGNORE, Schema
@@ -41,7 +43,7 @@ from discreet.graph.tables import from_pandas, id_keys, pick_edge_columns, pick_
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT, VERSION = "discreet-graph", 1
+FORMAT, VERSION, WITH_WEIGHTS = "discreet-graph", 1, 2
 
 # -------------------------------------------------------------------- tables
 
@@ -50,17 +52,20 @@ def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = 
     """Read an edge list and a node table from CSV, TSV or Parquet files, each with a header.
 
     The options are those of :func:`discreet.graph.from_pandas`: ``schema`` (or the path of its file), ``source``,
-    ``target``, ``id``, ``label``, ``features``, ``ignore``, ``split``, ``classes``, ``weights`` and ``name``. Ids in
-    text files are read as written.
+    ``target``, ``id``, ``label``, ``features``, ``ignore``, ``split``, ``classes``, ``weight``, ``full_weight``,
+    ``weights`` and ``name``. Ids in text files are read as written.
     """
     _check_options(options)
     edges, nodes = Path(edges).expanduser(), Path(nodes).expanduser()
     options["schema"] = schema = _as_schema(options.get("schema"))
-    picked = schema.with_given(**{key: options.get(key) for key in ("id", "label", "split", "source", "target")})
+    roles_given = ("id", "label", "split", "source", "target", "weight")
+    picked = schema.with_given(**{key: options.get(key) for key in roles_given})
     header = read_header(nodes)
     roles = pick_node_columns(header, picked)
     node_table = read_table(nodes, _text_columns(header, picked, roles))
-    ends = pick_edge_columns(read_header(edges), picked.source, picked.target)
+    edge_header = read_header(edges)
+    weighed = weight_column(edge_header, options.get("weights") or "refuse", picked)
+    ends = pick_edge_columns(edge_header, picked.source, picked.target, weighed)
     if picked.source is None and picked.target is None:
         _check_has_header(edges, ends, set(node_table[roles["id"]].astype(str)))
     numbered = id_keys(node_table[roles["id"]]).dtype.kind == "i"
@@ -166,15 +171,17 @@ def load_npz(path: str | Path) -> Graph:
     arrays = PlainArrays(path)
     if "format" not in arrays or _text(arrays, "format") != FORMAT:
         raise GraphError(f"{path} was not written by discreet: build a graph and save it with save_npz")
-    if _number(arrays, "version") != VERSION:
-        raise GraphError(f"{path} has layout version {arrays['version']}; this release reads {VERSION}")
+    known = WITH_WEIGHTS if "edge_weights" in arrays else VERSION
+    if _number(arrays, "version") != known:
+        raise GraphError(f"{path} has layout version {arrays['version']}; what it holds is read as version {known}")
     return _from_arrays(arrays)
 
 
 def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
     arrays: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if graph.edge_weights is None else WITH_WEIGHTS,
+        "edge_weights": graph.edge_weights,
         "indptr": graph.indptr,
         "indices": graph.indices,
         "labels": graph.labels,
@@ -210,7 +217,8 @@ def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Graph:
     else:
         parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
         features = _csr(parts, tuple(_flat(arrays, "features_shape").tolist()))
-    masks: dict[str, Any] = {f"{name}_mask": arrays[f"{name}_mask"] for name in MASKS if f"{name}_mask" in arrays}
+    names = (*(f"{name}_mask" for name in MASKS), "edge_weights")
+    optional: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
     return Graph(
         indptr=arrays["indptr"],
         indices=arrays["indices"],
@@ -222,7 +230,7 @@ def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Graph:
         class_names=tuple(_flat(arrays, "class_names").tolist()) if "class_names" in arrays else None,
         named_splits=_named_splits(arrays) if "split_names" in arrays else (),
         name=_text(arrays, "name"),
-        **masks,
+        **optional,
     )
 
 

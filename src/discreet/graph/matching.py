@@ -18,6 +18,7 @@ def match_graph(graph: Graph, schema: Schema, public: PublicFacts) -> Graph:
     matched by class name; a graph without labels is normal. Nothing here reads features or edges.
     """
     _check_encoding(graph, schema)
+    _check_weights(graph, public)
     return _match_classes(_match_features(graph, schema, public), schema, public)
 
 
@@ -29,6 +30,16 @@ def _check_encoding(graph: Graph, schema: Schema) -> None:
         "the graph was read from a table by another schema than the model's: read it with schema=model.schema_, "
         "so that ranges and categories are those of training"
     )
+
+
+def _check_weights(graph: Graph, public: PublicFacts) -> None:
+    if public.weighted and graph.edge_weights is None:
+        raise ParameterError("the model was fitted on edges with weights, and those of this graph have none")
+    if graph.edge_weights is not None and not public.weighted:
+        raise ParameterError(
+            "the model was fitted on edges without weights, and those of this graph have some: read it without them "
+            "(--column weights=ignore, graph.without_weights() in Python)"
+        )
 
 
 def _match_features(graph: Graph, schema: Schema, public: PublicFacts) -> Graph:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from discreet.arrays import Array, Arrays, BoolArray, IntArray
+from discreet.arrays import Array, Arrays, BoolArray, IntArray, SingleArray
 from discreet.errors import PrivateDataError, UnsupportedError
 from discreet.graph.clean import UNLABELLED, Features
 from discreet.graph.graph import Graph, PublicFacts, checked_mask
@@ -52,6 +52,14 @@ class Topology(Protocol):
     def adjacency(self) -> sp.csr_array:
         """``A[v, u] = 1`` for an edge u → v."""
 
+    @property
+    def weighted_adjacency(self) -> sp.csr_array:
+        """The same with the weights of edges, where they have any."""
+
+    @property
+    def edge_weights(self) -> SingleArray | None:
+        """The weights of ``indices``, or None."""
+
     def edges(self) -> tuple[IntArray, IntArray]:
         """All entries as (sources, targets)."""
 
@@ -59,7 +67,14 @@ class Topology(Protocol):
         """How many edges reach each node."""
 
 
-_ARRAYS = {"features": FEATURES, "labels": LABELS, "indptr": EDGES, "indices": EDGES, "_topology": EDGES}
+_ARRAYS = {
+    "features": FEATURES,
+    "labels": LABELS,
+    "indptr": EDGES,
+    "indices": EDGES,
+    "edge_weights": EDGES,
+    "_topology": EDGES,
+}
 """The attributes that a part may lack, and what they show."""
 
 
@@ -78,6 +93,7 @@ class PublicPart:
     labels: IntArray
     indptr: IntArray
     indices: IntArray
+    edge_weights: SingleArray | None
     _topology: Graph
 
     def __init__(self, graph: Graph, private: frozenset[str], opened: frozenset[str] = frozenset()) -> None:
@@ -94,7 +110,7 @@ class PublicPart:
         if LABELS not in self._closed:
             self.labels = graph.labels
         if EDGES not in self._closed:
-            self.indptr, self.indices = graph.indptr, graph.indices
+            self.indptr, self.indices, self.edge_weights = graph.indptr, graph.indices, graph.edge_weights
             self._topology = _edges_only(graph)
 
     def __getattr__(self, name: str) -> Any:
@@ -109,6 +125,11 @@ class PublicPart:
     def adjacency(self) -> sp.csr_array:
         """``A[v, u] = 1`` for an edge u → v."""
         return self._topology.adjacency
+
+    @property
+    def weighted_adjacency(self) -> sp.csr_array:
+        """The same with the weights of edges, where they have any."""
+        return self._topology.weighted_adjacency
 
     def edges(self) -> tuple[IntArray, IntArray]:
         """All entries as (sources, targets)."""
@@ -244,6 +265,6 @@ def _ids_key(part: PublicPart) -> bytes:
 def topology_key(graph: Topology) -> bytes:
     """A digest of the edges, for levels at which these are public. Records do not enter."""
     found = hashlib.sha256(f"{graph.num_nodes} {graph.directed}".encode())
-    for part in (graph.indptr, graph.indices):
+    for part in (graph.indptr, graph.indices, *(() if graph.edge_weights is None else (graph.edge_weights,))):
         found.update(np.ascontiguousarray(part).tobytes())
     return found.digest()

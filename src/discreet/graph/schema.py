@@ -155,7 +155,8 @@ class Schema:
     of them (a matrix, or a table whose columns are still to be looked at). ``id``, ``label``, ``split``, ``source``,
     ``target``, ``weight`` and ``time`` name columns, or are None where the usual names are looked for. ``classes`` is
     the class list in order, ``features`` the names of the features once they are encoded. ``directed`` says whether
-    edges have directions. ``edges_ignored`` are the columns of the edge table that are not read.
+    edges have directions. ``full_weight`` is the weight that counts as a
+    whole edge. ``edges_ignored`` are the columns of the edge table that are not read.
     """
 
     columns: tuple[Column, ...] | None = None
@@ -170,6 +171,7 @@ class Schema:
     directed: bool | None = None
     edges_ignored: tuple[str, ...] = ()
     features: tuple[str, ...] | None = None
+    full_weight: float | None = None
 
     def __post_init__(self) -> None:
         """Names are text, stand once, and have one role."""
@@ -179,6 +181,8 @@ class Schema:
                 raise GraphError(f"the schema names {name!r} as its {role}: a column name is a text")
         if self.directed is not None and not isinstance(self.directed, bool):
             raise GraphError(f"directed in the schema must be true or false, not {self.directed!r}")
+        if self.full_weight is not None and not (_is_number(self.full_weight) and self.full_weight > 0):
+            raise GraphError(f"full_weight in the schema must be a number above 0, not {self.full_weight!r}")
         if self.classes is not None:
             object.__setattr__(self, "classes", _checked_classes(self.classes))
         object.__setattr__(self, "edges_ignored", tuple(self.edges_ignored))
@@ -223,7 +227,12 @@ class Schema:
             columns = [{"names": [column.name for column in run], **common.to_json()} for common, run in runs]
         classes = None if self.classes is None else list(self.classes)
         features = None if self.features is None else list(self.features)
-        rest = {"classes": classes, "directed": self.directed, "edges_ignored": list(self.edges_ignored)}
+        rest: dict[str, Any] = {
+            "classes": classes,
+            "directed": self.directed,
+            "edges_ignored": list(self.edges_ignored),
+        }
+        rest |= {} if self.full_weight is None else {"full_weight": self.full_weight}
         return {**plain, **rest, "columns": columns, "features": features}
 
     @classmethod

@@ -11,6 +11,8 @@
     source = "payer"
     target = "payee"
     directed = false
+    weight = "amount"
+    full_weight = 1000
     ignore = ["memo"]
 
     [columns.age]
@@ -37,7 +39,7 @@ from discreet.limits import TEXT_BYTES
 
 SCHEMA_FILE = "schema.toml"
 _NODE_KEYS = ("id", "label", "split", "classes")
-_EDGE_KEYS = ("source", "target", "directed", "weight", "time", "ignore")
+_EDGE_KEYS = ("source", "target", "directed", "weight", "full_weight", "time", "ignore")
 
 
 def read_schema(path: str | Path) -> Schema:

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray
-from discreet.errors import GraphError, UnsupportedError
+from discreet.errors import GraphError
 from discreet.graph.edge_times import select_edges, time_column
+from discreet.graph.edge_weights import Weights, read_weights, refuse_undeclared, weight_column
 from discreet.graph.encoding import encode, measure
 from discreet.graph.graph import CLASS_LIST, MASKS, Graph
 from discreet.graph.labels import check_class_values, decode_classes, encode_classes
@@ -20,12 +21,10 @@ from discreet.graph.schema import IGNORE, Column, Schema, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
-Weights = Literal["refuse", "ignore"]
 OtherLabels = Literal["refuse", "ignore"]
 ID_COLUMNS = ("id", "node", "node_id")
 LABEL_COLUMNS = ("label", "class", "y")
 SPLIT_COLUMNS = ("split",)
-WEIGHT_COLUMNS = ("weight", "weights", "edge_weight")
 _SPLIT_WORDS = {"train": 1, "val": 2, "valid": 2, "validation": 2, "test": 3}
 
 
@@ -43,6 +42,8 @@ def from_pandas(
     ignore: str | Sequence[str] | None = None,
     split: str | None = None,
     classes: str | Sequence[Any] | None = None,
+    weight: str | None = None,
+    full_weight: float | str | None = None,
     weights: Weights = "refuse",
     other_labels: OtherLabels = "refuse",
     time: str | None = None,
@@ -78,8 +79,12 @@ def from_pandas(
         Column with train, val, test or nothing; by default one named split, if any.
     classes
         The public class list. Without it the classes are those that occur in the table.
+    weight, full_weight
+        The column of the edge table that says how much an edge counts, and the number that counts as a whole edge, by
+        default 1: weights are divided by it and clipped to [0, 1]. Of rows for the same edge the largest counts.
     weights
-        A weight column with values other than 1 is refused, or ignored.
+        A column named weight, weights or edge_weight that nobody declared is refused where it holds other values than
+        1; ``ignore`` drops it, ``read`` reads it.
     other_labels
         A label outside the class list is refused, or ignored: the node is then unlabelled. Predicting needs no label.
     time, edges_until
@@ -102,6 +107,8 @@ def from_pandas(
         classes=_listed(classes),
         directed=directed,
         time=time,
+        weight=weight,
+        full_weight=_number(full_weight),
     )
     if edges_until is not None:
         given = replace(given, time=time_column(edges, given))
@@ -110,8 +117,10 @@ def from_pandas(
     settled = _settled_columns(nodes, given, columns, _listed(features), _listed(ignore) or (), drafting)
     keys = id_keys(nodes[columns["id"]])
     _check_ids(keys, nodes[columns["id"]])
-    ends = pick_edge_columns(edges.columns, given.source, given.target)
-    check_weights(edges, weights, given)
+    weighed = weight_column(list(edges.columns), weights, given)
+    ends = pick_edge_columns(edges.columns, given.source, given.target, weighed)
+    if weighed is None and weights != "ignore" and not drafting:
+        refuse_undeclared(edges, given)
     sources, targets = _match_endpoints(edges, ends, keys)
     labels, names = _labels(nodes, columns["label"], given.classes, other_labels == "refuse")
     masks: dict[str, Any] = {}
@@ -121,7 +130,8 @@ def from_pandas(
     complete = given.with_given(
         **columns, columns=settled, source=ends[0], target=ends[1], classes=names, directed=bool(given.directed)
     )
-    read = (*ends, given.time if edges_until is not None else None)
+    complete = replace(complete, weight=weighed, full_weight=None if weighed is None else given.full_weight)
+    read = (*ends, weighed, given.time if edges_until is not None else None)
     ignored = tuple(str(column) for column in edges.columns if column not in read)
     return Graph.from_edges(
         sources,
@@ -130,6 +140,7 @@ def from_pandas(
         labels,
         directed=bool(given.directed),
         num_classes=None if names is None else len(names),
+        edge_weights=None if weighed is None else read_weights(edges, weighed, given.full_weight),
         class_names=names,
         feature_names=feature_names,
         node_ids=keys.to_numpy(dtype=np.int64) if keys.dtype.kind == "i" else _text_array(keys),
@@ -143,13 +154,16 @@ def from_pandas(
 def to_pandas(graph: Graph) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Tables (edges, nodes) that :func:`from_pandas` reads back; ids and class names are the caller's own.
 
-    An undirected edge has two rows. Sparse features become sparse columns ``x0``, ``x1``, ….
+    An undirected edge has two rows. Weights of edges are a column ``weight``, read with ``weights="read"``.
+    Sparse features become sparse columns ``x0``, ``x1``, ….
     """
     import pandas as pd
 
     ids = graph.node_ids if graph.node_ids is not None else np.arange(graph.num_nodes)
     source, target = graph.edges()
     edges = pd.DataFrame({"source": ids[source], "target": ids[target]})
+    if graph.edge_weights is not None:
+        edges["weight"] = graph.edge_weights
     head = {"id": ids, "label": pd.array(decode_classes(graph.labels, graph.class_names), dtype=object)}
     if any(getattr(graph, f"{name}_mask") is not None for name in MASKS):
         head["split"] = split_words(graph)
@@ -205,10 +219,14 @@ def pick_node_columns(columns: Sequence[str], schema: Schema) -> dict[str, Any]:
     return found
 
 
-def pick_edge_columns(columns: Sequence[str], source: str | None, target: str | None) -> tuple[str, str]:
+def pick_edge_columns(
+    columns: Sequence[str], source: str | None, target: str | None, weight: str | None = None
+) -> tuple[str, str]:
     """Which columns of the edge table hold the endpoints: the first two that are not taken."""
     _check_asked(columns, "edge", source=source, target=target)
-    free = [column for column in columns if column not in (source, target)]
+    if weight is not None and weight in (source, target):
+        raise GraphError(f"the column {weight!r} of the edge table cannot hold an endpoint and a weight")
+    free = [column for column in columns if column not in (source, target, weight)]
     if len(free) < (source is None) + (target is None):
         raise GraphError(f"the edge table needs two columns of endpoints, but has {len(columns)}")
     if source is None:
@@ -235,6 +253,14 @@ def _listed(given: str | Sequence[Any] | None) -> tuple[str, ...] | None:
     if isinstance(given, str):
         return tuple(part.strip() for part in given.split(",") if part.strip())
     return tuple(str(part) for part in given)
+
+
+def _number(given: float | str | None) -> float | None:
+    """A number as a caller or a command line gives it; the schema says what is wrong with any other."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        raise GraphError(f"full_weight must be a number, not {given!r:.60}") from None
 
 
 def _settled_columns(
@@ -367,31 +393,3 @@ def _raise_unknown(column: str, row: int, named: pd.Series, count: int) -> None:
         f"an edge names node {named.iloc[row]!r} (row {row}, column {column!r}), "
         f"which is not in the node table ({count} such rows)"
     )
-
-
-# -------------------------------------------------------------------- the rest
-
-
-def check_weights(edges: pd.DataFrame, weights: Weights, schema: Schema) -> None:
-    """Refuse a weight column that says more than which edges there are."""
-    check_weights_option(weights)
-    if schema.weight is not None:
-        raise UnsupportedError(
-            f"the schema names {schema.weight!r} as the weight of an edge, and no method reads weights: put it under "
-            "ignore in [edges], and every edge counts the same"
-        )
-    if weights == "ignore":
-        return
-    for column in edges.columns:
-        named = str(column).lower() in WEIGHT_COLUMNS and column not in schema.edges_ignored
-        if named and not (edges[column] == 1).all():
-            raise GraphError(
-                f"the edge table has weights in column {column!r}, and a graph here has none: drop them with "
-                f'--column weights=ignore, weights="ignore" in Python, or ignore = ["{column}"] under [edges]'
-            )
-
-
-def check_weights_option(weights: str) -> None:
-    """Only the two words that are known."""
-    if weights not in ("refuse", "ignore"):
-        raise GraphError(f'weights must be "refuse" or "ignore", not {weights!r}')

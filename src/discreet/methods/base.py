@@ -23,7 +23,7 @@ from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import PublicFacts
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import PublicPart
+from discreet.graph.parts import EDGES, PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
@@ -203,15 +203,29 @@ class NodeClassifier(BaseEstimator):
         privacy = self._checked_privacy()
         level = privacy.level
         for facts in (public, *extra):
-            level.check(facts.directed)
-            level.check_size(facts.num_nodes)
+            self._check_graph(facts, level)
         drafts = self._stages((public, *extra), level)
         if not drafts and isinstance(level, NoPrivacy):
             drafts = [Stage.of(EXPOSED, Exposed())]
         largest = max(facts.num_nodes for facts in (public, *extra))
-        notes = (*self._preset_notes(level), *self._notes(public, level))
+        notes = (*self._preset_notes(level), *self._notes(public, level), *weight_notes((public, *extra), level))
         claim = self._claim((public, *extra), level)
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
+
+    def _check_graph(self, facts: PublicFacts, level: Level) -> None:
+        """Refuse a graph that the level does not describe, or whose edges this method cannot read."""
+        level.check(facts.directed)
+        level.check_size(facts.num_nodes)
+        reason = self._why_no_weights() if facts.weighted else ""
+        if reason:
+            raise UnsupportedError(
+                f"{self.method} does not take edges with weights: {reason}; drop the weights (--column weights=ignore, "
+                "graph.without_weights() in Python), or use hop-bayes, progap or gap with aggregation=sum"
+            )
+
+    def _why_no_weights(self) -> str:
+        """Why edges with weights are refused; nothing where they are read."""
+        return self.declaration.why_no_weights
 
     def _preset_notes(self, level: Level) -> list[str]:
         """What a preset is, and where it is not what its paper does."""
@@ -376,8 +390,7 @@ class NodeClassifier(BaseEstimator):
         return self._extension_plan(part.facts, self._count_graphs(), privacy)
 
     def _extension_plan(self, facts: PublicFacts, number: int, privacy: Privacy) -> Plan:
-        privacy.level.check(facts.directed)
-        privacy.level.check_size(facts.num_nodes)
+        self._check_graph(facts, privacy.level)
         drafts = self._extension_stages(facts, number, privacy.level)
         return make_plan(self.method, privacy, facts.num_nodes, drafts, self.covers)
 
@@ -503,6 +516,16 @@ class NodeClassifier(BaseEstimator):
             "schema": self.schema_.to_json(),
             **({"extensions": [added.to_json() for added in self.extensions_]} if self.extensions_ else {}),
         }
+
+
+def weight_notes(graphs: Sequence[PublicFacts], level: Level) -> list[str]:
+    """What a reader of the plan has to know of weights of edges, where there are any and edges are private."""
+    if EDGES not in level.private or not any(facts.weighted for facts in graphs):
+        return []
+    return [
+        "edges have weights, clipped to [0, 1]: a weight is a part of its private edge, scales what the edge carries, "
+        "and leaves every bound as it is; moving the weight of an edge counts as adding or removing that edge"
+    ]
 
 
 def versions() -> dict[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 DISCREET = "discreet"
 """The preset that every method has: our own defaults."""
+DIVIDES_BY_DEGREES = "it divides by degrees, and a mean over weights of 0.001 and 1 moves twice as far as one without"
+"""Why a method that averages refuses weights of edges."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class Declaration:
 
     ``covers`` maps a level's kind (``none``, ``edge``, ``neighbor``, ``node``, ``local``) to a name of
     ``privacy.coverage``, for the method's default settings. ``variants`` are settings that change it, by level.
+
+    ``why_no_weights`` says why edges with weights are refused; it is empty where the method reads them (or no edge) and
+    every bound is proved with them.
+
     ``paper`` says where the method was published, if it was. ``presets`` holds the presets beside ``discreet``, by
     name: ``paper`` has the settings of that paper.
     """
@@ -42,6 +48,7 @@ class Declaration:
     covers: Mapping[str, str] = field(hash=False)
     summary: str
     paper: str = ""
+    why_no_weights: str = "it reads every edge as a whole one"
     variants: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, hash=False)
     presets: Mapping[str, Preset] = field(default_factory=dict, hash=False)
 

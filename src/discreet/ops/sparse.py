@@ -168,10 +168,13 @@ def hop_matrix(
 
     *sum*: A. *mean*: D⁻¹A with D the in-degrees; a node that nothing reaches gets zero.
     *symmetric*: D^(−½) A D^(−½), for undirected graphs. ``self_loops`` puts A + I for A.
+    Where edges have weights, A holds them, and *sum* alone is taken: what divides by degrees has no bound with them.
     """
+    if graph.edge_weights is not None and aggregation != "sum":
+        raise UnsupportedError(f"{aggregation} aggregation does not take edges with weights: use sum")
     if aggregation == "symmetric" and graph.directed:
         raise UnsupportedError("symmetric aggregation needs an undirected graph: use mean, or to_undirected()")
-    return normalized(graph.adjacency, aggregation, self_loops=self_loops, device=device)
+    return normalized(graph.weighted_adjacency, aggregation, self_loops=self_loops, device=device)
 
 
 def normalized(

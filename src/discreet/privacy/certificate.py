@@ -78,7 +78,7 @@ def make_certificate(
         "method": plan.method,
         "accounting": plan.accounting,
         **({"claim": {"by": plan.claim.formulas, "status": UNVERIFIED}} if plan.claim else {}),
-        "level": {"spec": level.spec, "relation": level.describe()},
+        "level": {"spec": level.spec, "relation": level.describe_on(any(graph.weighted for graph in facts))},
         "public": level.public_knowledge(),
         "trust": _trust(level.kind),
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},

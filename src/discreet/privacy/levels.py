@@ -26,6 +26,7 @@ from discreet.privacy.moves import (
     pick_node,
     random_pair,
     replace_record,
+    reweigh,
     toggle,
     within_degree,
     without_edges,
@@ -64,6 +65,15 @@ class Level(ABC):
     @abstractmethod
     def describe(self) -> str:
         """The neighbouring relation in words, for the certificate."""
+
+    def describe_on(self, weighted: bool) -> str:
+        """The same on graphs whose edges have weights, if they do: a weight is a part of its edge."""
+        if not weighted or EDGES not in self.private:
+            return self.describe()
+        return (
+            f"{self.describe()}. Edges have weights in [0, 1]: an edge with another weight is another edge, and moving "
+            "the weight of an edge that stays is one change, as adding or removing the edge is"
+        )
 
     @abstractmethod
     def public_knowledge(self) -> str:
@@ -164,7 +174,10 @@ class EdgeLevel(Level):
             )
 
     def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
-        """Toggle one edge: any pair, an existing edge, at the hub, or at a node of least degree."""
+        """Toggle one edge: any pair, an existing edge, at the hub, or at a node of least degree.
+
+        Where edges have weights, half of the time one that is there gets another weight instead.
+        """
         n = graph.num_nodes
         if n < 2:
             raise UnsupportedError("a graph of one node has no edge to add or remove")
@@ -177,6 +190,9 @@ class EdgeLevel(Level):
         ]
         if len(source):
             picks.append(lambda: existing_pair(source, target, rng))
+        if graph.edge_weights is not None and len(source) and rng.integers(2):
+            u, v = existing_pair(source, target, rng)
+            return reweigh(graph, u, np.array([v]), rng, both_ways=not self.directed)
         u, v = picks[int(rng.integers(len(picks)))]()
         return toggle(graph, u, np.array([v], dtype=np.int64), both_ways=not self.directed)
 
@@ -232,13 +248,18 @@ class NeighborLevel(Level):
             )
 
     def neighbor(self, graph: Graph, rng: np.random.Generator) -> Graph:
-        """Replace one node's record and toggle up to k of its edges, within the degree bound."""
+        """Replace one node's record and toggle up to k of its edges, within the degree bound.
+
+        Where edges have weights, half of the time those of the k that are there get other weights, and the rest stays.
+        """
         graph = self.view(graph)
         node = pick_node(graph, rng)
         changed = replace_record(graph, node, rng)
         others = all_but(node, graph.num_nodes)
         toggled = rng.choice(others, size=min(self.k, len(others)), replace=False)
         both_ways = self.edges == "promised" and not graph.directed
+        if graph.edge_weights is not None and rng.integers(2):
+            return reweigh(changed, node, toggled, rng, both_ways=both_ways)
         if self.edges == "promised" and self.max_degree:
             toggled = within_degree(changed, node, toggled, self.max_degree)
         return toggle(changed, node, toggled, both_ways=both_ways)
@@ -324,6 +345,9 @@ class NodeLevel(Level):
             return without_edges(null_record(graph, node), node, both_ways=self.edges != "owned")
         changed = replace_record(graph, node, rng)
         choice = int(rng.integers(3))
+        if choice == 0 and graph.edge_weights is not None:
+            others = all_but(node, graph.num_nodes)
+            return reweigh(changed, node, others, rng, both_ways=self.edges != "owned")
         if choice == 0:
             return changed
         bare = without_edges(changed, node, both_ways=self.edges != "owned")

@@ -1,4 +1,4 @@
-"""Moves that turn a graph into a neighbour: one edge toggled, one record removed or replaced."""
+"""Moves that turn a graph into a neighbour: one edge toggled or weighed anew, one record removed or replaced."""
 
 from __future__ import annotations
 
@@ -61,6 +61,20 @@ def toggle(graph: Graph, node: int, others: IntArray, *, both_ways: bool) -> Gra
         flips = np.union1d(flips, others * n + node)
     result = np.setxor1d(keys, flips)
     return graph.with_edges(result // n, result % n)
+
+
+def reweigh(graph: Graph, node: int, others: IntArray, rng: np.random.Generator, *, both_ways: bool) -> Graph:
+    """Give the entries node → other, where there are such, other weights: 0, 1, or anything between."""
+    assert graph.edge_weights is not None
+    source, target = graph.edges()
+    chosen = (source == node) & np.isin(target, others)
+    if both_ways:
+        chosen |= (target == node) & np.isin(source, others)
+    drawn = np.stack([np.zeros(graph.num_nodes), np.ones(graph.num_nodes), rng.random(graph.num_nodes)])
+    by_other = drawn[rng.integers(3, size=graph.num_nodes), np.arange(graph.num_nodes)]
+    far_end = np.where(source == node, target, source)
+    weights = np.where(chosen, by_other[far_end], graph.edge_weights)
+    return graph.with_edges(source, target, weights)
 
 
 def without_edges(graph: Graph, node: int, *, both_ways: bool) -> Graph:

@@ -42,6 +42,8 @@ class ReceivedMessages(Query):
     changes one row by u's message: B. An undirected one changes row v by what u tells v, and row u by what v tells u.
     Both receivers, or neither: each is at most B/√2, and √(B²/2 + B²/2) = B. One of them: the receiver's row changes by
     at most B, the other's not at all. Attained by messages of norm B, in each of the three cases.
+    *Weights of edges*, in [0, 1], scale what is told: an edge whose weight moves from w to w′ (0: no edge) changes the
+    same rows by |w − w′| ≤ 1 times as much.
     *Edge case*: with one class B is 0, and nothing is told.
     """
 
@@ -83,7 +85,7 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
     and no receiver. On directed graphs everyone hears everyone in full.
     """
-    adjacency = graph.adjacency
+    adjacency = graph.weighted_adjacency
     full = cut_rows(messages, bound)
     if graph.directed:
         return np.asarray(adjacency @ full)
@@ -123,6 +125,12 @@ class ReceivedLabels(Query):
     Otherwise √(2a + (b + c)B²) ≤ √(2D). The unit's own row loses its senders too: it is clipped to norm C, so it
     moves by C under null (to zero) and by 2C otherwise; clipping is a projection and brings no two rows further apart.
     With k neighbours it gains or loses k senders, whose rows are what they were: at most kB, if that is less.
+
+    *Weights of edges*, in [0, 1], scale what is told. *owned*: the blocks are w_v·q/√d of norm at most ‖q‖, and what
+    two of them share adds −2 Σ w_v w′_v q·q′/√(dd′) ≤ (2/c)·s/√(dd′), as before. *promised*, *thinned*: a receiver on
+    both sides moves by ‖wq − w′q′‖² ≤ w²B² + w′²B² + 2ww′/c ≤ 2, one on a single side by at most B. Own row: clipped
+    as before; each of k senders changes by |w − w′|·B ≤ B.
+
     On *thinned*, D entries of a list survive with a probability above ``failure`` over the number of lists, else D
     would be smaller: some key attains what a promise of D attains.
     """
@@ -168,7 +176,7 @@ class ReceivedLabels(Query):
         messages = self._told(private, node_model) - 1 / self.num_classes
         if self.level.edges == "owned":
             messages = messages / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
-        sums = np.asarray(entries.adjacency[np.flatnonzero(receivers)].astype(np.float64) @ messages)
+        sums = np.asarray(entries.weighted_adjacency[np.flatnonzero(receivers)].astype(np.float64) @ messages)
         clip = self.bound().clip
         return sums if clip is None else cut_rows(sums, clip)
 

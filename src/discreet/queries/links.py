@@ -37,7 +37,8 @@ class LinkTable(Query):
 
     Guarantee, for every ``rows``, whatever the number of nodes and the degrees. *Neighbours* differ in one edge.
     Directed: the matrix moves by Q_v Q_uᵀ, of norm ‖Q_u‖‖Q_v‖ ≤ 1. Undirected: by ½(Q_uQ_vᵀ + Q_vQ_uᵀ), whose squared
-    norm is ½(‖Q_u‖²‖Q_v‖² + (Q_u·Q_v)²) ≤ 1. Attained by two one-hot rows of one class.
+    norm is ½(‖Q_u‖²‖Q_v‖² + (Q_u·Q_v)²) ≤ 1. Attained by two one-hot rows of one class. *Weights of edges*, in [0, 1]:
+    the table moves by |w − w′| ≤ 1 times that.
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -66,7 +67,7 @@ class LinkTable(Query):
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
         """The table, in double precision: rounding stays far below the bound."""
         told = cut_rows(rows, 1.0)
-        table = told.T @ (private.graph.adjacency @ told)
+        table = told.T @ (private.graph.weighted_adjacency @ told)
         return np.asarray(table if private.graph.directed else table / 2)
 
 
@@ -96,6 +97,11 @@ class LabelLinks(Query):
     *promised*, *thinned*. Nothing is clipped. A unit's at most D entries add an outer product of its label with
     others': D under null; otherwise two tables without a negative entry, each of norm at most D: √2·D. Attained.
     On *thinned* D is what survives but for ``failure``, which the ledger is charged for.
+
+    *Weights of edges*, in [0, 1], scale what is told; a teller divides by its number of entries as before. *owned*: it
+    tells a label of total weight α = Σw/d ≤ 1, and after it β ≤ 1. Null: α. Replaced: ‖αJe_i − βJ′e_j‖, a convex
+    function of (α, β), is largest at a corner of [0, 1]²: 0, 1, or the above at (1, 1). *promised*, *thinned*: tables
+    without a negative entry whose norms are at most D, as before.
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -135,7 +141,7 @@ class LabelLinks(Query):
         told = labels
         if self.level.edges == "owned":
             told = labels / np.maximum(entries.out_degree(), 1)[:, None]
-        received = np.asarray(entries.adjacency.astype(np.float64) @ told)
+        received = np.asarray(entries.weighted_adjacency.astype(np.float64) @ told)
         clip = self.bound().clip
         return np.asarray(labels.T @ (received if clip is None else cut_rows(received, clip)))
 

@@ -142,6 +142,12 @@ def sum_sensitivity(
     and not at all if released. Null: √D. Replace: √(4a + b + c) ≤ 2√D private, √(b + c) ≤ √(2D) released.
     Attained by a row turned into its negative, and by disjoint receivers.
 
+    *Weights of entries*, in [0, 1], keep the bounds of a sum. They belong to the unit as its entries do. An entry on
+    one side adds a row of norm w ≤ 1, one of the ``a`` moves by ‖wh − w′h′‖ ≤ 2 if inputs are private and by
+    |w − w′| ≤ 1 if released. So null and private inputs are as before, and released inputs under replace move by
+    √(a + b + c) ≤ √(2D), as before; on *thinned* a + b + c entries have a coin each, 2·d_max of them at most.
+    *k neighbours*: a weight that moves is one of the k, and changes one entry by at most 1.
+
     *mean*, without self-loops: a row that loses or gains one of m + 1 senders moves by at most 2/(m + 1) ≤ 1 for
     m ≥ 1 and by 1 for m = 0; one whose sender changes moves by at most 2/(m + 1) ≤ 2. Same bounds as the sum.
 

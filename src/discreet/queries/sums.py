@@ -34,6 +34,9 @@ class NeighbourSums(Query):
     *edge*: :func:`edge_sensitivity`. *node* and *k neighbours*: ``reach.hop_sensitivity`` over the level's bounded
     graph bounds the rows of others, ``reach.own_row_change`` the unit's own. All rows are covered on every basis, so
     hops after the first read released rows alone, and refuse an ``encoder``.
+
+    *Weights of edges*, in [0, 1], scale what an entry adds to a *sum*, and keep its bounds: see both functions. A mean
+    or a symmetric sum over them is refused.
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -105,10 +108,12 @@ def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
     Guarantee. Neighbours differ in one edge; the rows H do not depend on edges, or are released already.
 
     *sum*. A directed edge u → v changes row v by h_u: 1. An undirected one changes rows u and v by
-    h_v and h_u: √2. Attained by unit rows.
+    h_v and h_u: √2. Attained by unit rows. An edge whose weight, in [0, 1], moves from w to w′ (0: no edge) changes
+    the same rows by |w − w′| ≤ 1 times as much.
 
     *mean*. Adding u → v to a row of degree d moves it by (h_u − mean)/(d + 1), of norm at most
-    2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 per row, so 1 and √2. Attained at isolated nodes.
+    2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 per row, so 1 and √2. Attained at isolated nodes. (Not so
+    with weights: of an entry of weight 0.001 the mean is h, and one of weight 1 turns it into nearly −h: 2.)
 
     *symmetric*, undirected, without self-loops. Let a, b be the degrees of u, v before {u, v} is added and
     f(a) = 1 − √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other

@@ -249,8 +249,9 @@ def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
     """What people read follows from the rest."""
     certificate, level = release.certificate, privacy.level
     covers = certificate["covers"]["name"]
+    weighted = any(graph.get("weighted", False) for graph in certificate["facts"])
     expected = {
-        "level": {"spec": level.spec, "relation": level.describe()},
+        "level": {"spec": level.spec, "relation": level.describe_on(weighted)},
         "public": level.public_knowledge(),
         "covers": {"name": covers, "means": COVERAGE[covers]},
         "delta_reason": delta_reason(privacy, nodes),

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Array
 from discreet.audit.recording import dense
 from discreet.audit.replay import METRICS
-from discreet.audit.small_graphs import graph_at
+from discreet.audit.small_graphs import graph_at, with_weights
 from discreet.audit.worst_pairs import shaped_pairs
 from discreet.errors import GraphError
 from discreet.graph.graph import Graph, PublicFacts
@@ -52,6 +52,8 @@ class QueryCase:
         made of what is public, the random numbers and the word.
     keys
         The purposes for which the query reads a secret key.
+    weighted
+        Whether edges have weights, which neighbours may move.
     """
 
     name: str
@@ -59,10 +61,11 @@ class QueryCase:
     make: Callable[[PublicFacts], Query]
     inputs: Callable[[PublicPart, np.random.Generator, str], dict[str, Any]]
     keys: tuple[str, ...] = ("edges kept",)
+    weighted: bool = False
 
     def __str__(self) -> str:
         """For test ids."""
-        return f"{self.name} at {self.level}"
+        return f"{self.name}{', weighted' if self.weighted else ''} at {self.level}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def check_query(case: QueryCase, effort: Effort | None = None) -> QueryReport:
     effort = Effort() if effort is None else effort
     level, rng = parse_level(case.level), np.random.default_rng(effort.seed)
     report = QueryReport(str(case))
-    for number, pair in enumerate(_pairs(level, effort, rng)):
+    for number, pair in enumerate(_pairs(level, effort, rng, case.weighted)):
         _check_pair(case, level, pair, HOSTILITY[number % len(HOSTILITY)], rng, report)
     return report
 
@@ -153,14 +156,18 @@ def _compare(query: Query, one: Array, two: Array) -> tuple[float, str | None]:
 # -------------------------------------------------------------------- graphs
 
 
-def _pairs(level: Level, effort: Effort, rng: np.random.Generator) -> Iterator[Pair]:
-    for graph in _all_graphs(level, effort.exhaustive, rng):
-        yield _ordered(graph, level, rng)
-    for _ in range(effort.random):
-        yield _ordered(graph_at(level, rng, int(rng.integers(4, 13))), level, rng)
-    for one, two in shaped_pairs(level):
+def _pairs(level: Level, effort: Effort, rng: np.random.Generator, weighted: bool) -> Iterator[Pair]:
+    larger = (graph_at(level, rng, int(rng.integers(4, 13))) for _ in range(effort.random))
+    for graph in itertools.chain(_all_graphs(level, effort.exhaustive, rng), larger):
+        yield _ordered(with_weights(graph, rng) if weighted else graph, level, rng)
+    for pair in shaped_pairs(level):
         for _ in HOSTILITY:
-            yield one, two
+            yield (_whole_edges(pair[0]), _whole_edges(pair[1])) if weighted else pair
+
+
+def _whole_edges(graph: Graph) -> Graph:
+    """The same graph whose edges have weights, all of them 1."""
+    return graph.with_edges(*graph.edges(), np.ones(graph.num_entries))
 
 
 def _ordered(graph: Graph, level: Level, rng: np.random.Generator) -> Pair:

@@ -32,7 +32,7 @@ NODE_LEVELS = (
 FAILURE = 1e-6
 
 
-def _sums(spec: str, aggregation: str, hop: int) -> QueryCase:
+def _sums(spec: str, aggregation: str, hop: int, weighted: bool = False) -> QueryCase:
     level = parse_level(spec)
     failure = FAILURE if "thinned" in spec else None
 
@@ -45,7 +45,7 @@ def _sums(spec: str, aggregation: str, hop: int) -> QueryCase:
         rows = hostile_rows(public.num_nodes, WIDTH, rng, hostility)
         return {"rows": torch.from_numpy(rows).float()}
 
-    return QueryCase(f"{aggregation}, hop {hop}", spec, make, inputs)
+    return QueryCase(f"{aggregation}, hop {hop}", spec, make, inputs, weighted=weighted)
 
 
 def _steps(spec: str, batch_size: int | None) -> QueryCase:
@@ -67,6 +67,8 @@ CASES = [
     *(_sums(spec, kind, 1) for spec in ("edge",) for kind in ("sum", "mean", "symmetric")),
     *(_sums("edge:directed", kind, 1) for kind in ("sum", "mean")),
     *(_sums(spec, kind, hop) for spec in NODE_LEVELS for kind in ("sum", "mean") for hop in (1, 2)),
+    *(_sums(spec, "sum", 1, weighted=True) for spec in ("edge", "edge:directed")),
+    *(_sums(spec, "sum", hop, weighted=True) for spec in NODE_LEVELS for hop in (1, 2)),
     *(
         _steps(spec, size)
         for spec in ("node:owned,change=null", "node:owned,change=replace", "neighbor:2")

@@ -39,17 +39,17 @@ def _failure(spec: str) -> float | None:
     return FAILURE if "thinned" in spec else None
 
 
-def _table(spec: str) -> QueryCase:
+def _table(spec: str, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> LinkTable:
         return LinkTable(parse_level(spec), CLASSES)  # type: ignore[arg-type]
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         return {"rows": hostile_rows(public.num_nodes, CLASSES, rng, hostility)}
 
-    return QueryCase("links between classes", spec, make, inputs)
+    return QueryCase("links between classes", spec, make, inputs, weighted=weighted)
 
 
-def _messages(spec: str) -> QueryCase:
+def _messages(spec: str, weighted: bool = False) -> QueryCase:
     """Any mask of receivers will do."""
 
     def make(facts: PublicFacts) -> ReceivedMessages:
@@ -59,20 +59,20 @@ def _messages(spec: str) -> QueryCase:
         messages = hostile_rows(public.num_nodes, CLASSES, rng, hostility)
         return {"messages": messages, "receivers": rng.random(public.num_nodes) < rng.choice([0.0, 0.5, 1.0])}
 
-    return QueryCase("received messages", spec, make, inputs)
+    return QueryCase("received messages", spec, make, inputs, weighted=weighted)
 
 
-def _label_links(spec: str) -> QueryCase:
+def _label_links(spec: str, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> LabelLinks:
         return LabelLinks(parse_level(spec), CLASSES, _failure(spec))  # type: ignore[arg-type]
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         return {}
 
-    return QueryCase("links between labels", spec, make, inputs)
+    return QueryCase("links between labels", spec, make, inputs, weighted=weighted)
 
 
-def _labels(spec: str, receivers: str, row_norm: float | None) -> QueryCase:
+def _labels(spec: str, receivers: str, row_norm: float | None, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> ReceivedLabels:
         count = count_receivers(facts, receivers)
         return ReceivedLabels(parse_level(spec), count, CLASSES, _failure(spec), row_norm)  # type: ignore[arg-type]
@@ -81,7 +81,8 @@ def _labels(spec: str, receivers: str, row_norm: float | None) -> QueryCase:
         model = hostile_network(public.num_features, CLASSES, rng, hostility)
         return {"node_model": model, "receivers": receiver_mask(public, receivers)}
 
-    return QueryCase(f"received labels, receivers {receivers}, rows of norm {row_norm}", spec, make, inputs)
+    name = f"received labels, receivers {receivers}, rows of norm {row_norm}"
+    return QueryCase(name, spec, make, inputs, weighted=weighted)
 
 
 def _weights(spec: str) -> QueryCase:
@@ -105,5 +106,8 @@ CASES = [
     *(_messages(spec) for spec in EDGE_LEVELS),
     *(_label_links(spec) for spec in NODE_LEVELS),
     *(_labels(spec, *how) for spec in NODE_LEVELS for how in (("unlabelled", ROW_NORM), ("all", None))),
+    *(case(spec, weighted=True) for spec in EDGE_LEVELS for case in (_table, _messages)),
+    *(_label_links(spec, weighted=True) for spec in NODE_LEVELS),
+    *(_labels(spec, "all", None, weighted=True) for spec in NODE_LEVELS),
     *(_weights(spec) for spec in ("node:owned,change=null", "node:owned,change=replace", "neighbor:2")),
 ]

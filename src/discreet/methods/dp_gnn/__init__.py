@@ -7,6 +7,7 @@ DP_GNN = Declaration(
     target="discreet.methods.dp_gnn.estimator:DPGNN",
     covers={"none": "weights", "edge": "weights", "neighbor": "weights", "node": "weights"},
     summary="a graph network on degree-bounded ego-nets, by noisy clipped gradients",
+    why_no_weights="its ego-nets hold whole edges",
     paper="DP-GNN: Daigavane et al. 2021",
     presets={
         "paper": Preset(
@@ -38,5 +39,6 @@ DP_SAGE = Declaration(
     target="discreet.methods.dp_gnn.sage:DPSAGE",
     covers={"neighbor": "weights+predictions", "node": "weights+predictions"},
     summary="dp-gnn as the DPDGC paper compares with it: GraphSAGE, outputs released once with noise",
+    why_no_weights="its ego-nets hold whole edges",
     paper="DP-SAGE: Chien et al. 2023",
 )

@@ -7,6 +7,7 @@ DPAR = Declaration(
     target="discreet.methods.dpar.estimator:DPAR",
     covers={"none": "weights", "node": "weights"},
     summary="noisy gradients on features, averaged over edges to predict; preset paper is DPAR: noisy PageRank too",
+    why_no_weights="PageRank and averages over edges divide by degrees, and have no bound with weights",
     paper="DPAR: Zhang et al. 2024",
     presets={
         "paper": Preset(

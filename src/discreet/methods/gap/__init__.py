@@ -12,5 +12,6 @@ GAP = Declaration(
         "node": "weights+others-predictions",
     },
     summary="noisy aggregation of encoded features, cached",
+    why_no_weights="",
     paper="GAP: Sajadmanesh et al. 2023; analysed in Chien et al. 2023",
 )

@@ -26,6 +26,7 @@ from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
 from discreet.methods.class_weights import WeighsClasses
+from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
@@ -64,7 +65,7 @@ class GAP(WeighsClasses):
     width
         Width of the encoder's output, which is what noise is added to. None: one for each class.
     aggregation
-        ``sum``, ``mean`` or ``symmetric``.
+        ``sum``, ``mean`` or ``symmetric``. Edges with weights take ``sum`` alone.
     head_dropout
         Dropout in the head, whose inputs are few and noisy; ``dropout`` is the encoder's.
     own_dropout
@@ -143,6 +144,9 @@ class GAP(WeighsClasses):
         parameters = planned_parameters(network, facts.num_train)
         query = OwnRecordSteps(level, question, parameters, facts.num_train, rule)
         return Stage.of(name, query, share=share, runs=self.steps if name == ENCODER else self.head_steps)
+
+    def _why_no_weights(self) -> str:
+        return "" if self.aggregation == "sum" else DIVIDES_BY_DEGREES
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
         """Nodes tell what the encoder thinks of them."""

@@ -1,12 +1,13 @@
 """GCON: a convex graph convolution, by objective perturbation or from noisy sufficient statistics."""
 
-from discreet.methods.declaration import Declaration, Preset
+from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Preset
 
 GCON = Declaration(
     name="gcon",
     target="discreet.methods.gcon.objective:GCON",
     covers={"none": "own-prediction", "edge": "own-prediction"},
     summary="a convex graph convolution by objective perturbation",
+    why_no_weights=DIVIDES_BY_DEGREES,
     paper="GCON: Wei et al. 2024",
     presets={
         "paper": Preset(
@@ -38,4 +39,5 @@ GCON_SSP = Declaration(
     target="discreet.methods.gcon.moments:GCONSSP",
     covers={"none": "own-prediction", "edge": "own-prediction"},
     summary="a convex graph convolution from noisy sufficient statistics",
+    why_no_weights=DIVIDES_BY_DEGREES,
 )

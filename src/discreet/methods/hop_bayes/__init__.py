@@ -12,5 +12,6 @@ HOP_BAYES = Declaration(
         "node": "weights+others-predictions",
     },
     summary="class-to-class links and neighbour evidence, weighed by their noise",
+    why_no_weights="",
     variants={"edge": ({"predictions": "own"},)},
 )

@@ -378,7 +378,7 @@ class HopBayes(TrainedClassifier):
         ratios = self._told(part) @ self.links_.ratios.T
         degree = part.in_degree().astype(np.float64)
         discount = 1 / (1 + self.correlation_ * np.maximum(degree - 1, 0))
-        return np.asarray(part.adjacency @ np.log(np.maximum(ratios, _TINY))) * discount[:, None]
+        return np.asarray(part.weighted_adjacency @ np.log(np.maximum(ratios, _TINY))) * discount[:, None]
 
     def _plain_evidence(self, part: PublicPart) -> Received:
         """Evidence without noise, on a graph that no guarantee covers."""

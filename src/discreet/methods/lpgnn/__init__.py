@@ -1,6 +1,6 @@
 """LPGNN and SimGAT: graph networks on reports that every node makes of its own record."""
 
-from discreet.methods.declaration import Declaration, Preset
+from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Preset
 
 _COVERS = {"none": "weights+predictions", "local": "weights+predictions"}
 
@@ -12,6 +12,7 @@ LPGNN = Declaration(
     target="discreet.methods.lpgnn.estimator:LPGNN",
     covers=_COVERS,
     summary="a graph network on reports that every node makes of its own record",
+    why_no_weights=DIVIDES_BY_DEGREES,
     paper="LPGNN: Sajadmanesh and Gatica-Perez 2021",
     presets={
         "paper": Preset(
@@ -28,6 +29,7 @@ SIMGAT = Declaration(
     target="discreet.methods.lpgnn.simgat:SimGAT",
     covers=_COVERS,
     summary="lpgnn that averages reports over similar nodes too",
+    why_no_weights=DIVIDES_BY_DEGREES,
     paper="SimGAT: Ameen, Emireddy and Stevens",
     presets={
         "paper": Preset(

@@ -7,6 +7,7 @@ LPGNET = Declaration(
     target="discreet.methods.progressive.lpgnet:LPGNet",
     covers={"none": "weights+predictions", "edge": "weights+predictions"},
     summary="stacked networks on noisy counts of each class among the neighbours, cached",
+    why_no_weights="it counts neighbours in whole numbers, and weights make none",
     paper="Kolluri et al. 2022",
 )
 PROGAP = Declaration(
@@ -19,5 +20,6 @@ PROGAP = Declaration(
         "node": "weights+others-predictions",
     },
     summary="progressive training: each stage aggregates, with noise, what the stage before has learnt",
+    why_no_weights="",
     paper="Sajadmanesh and Gatica-Perez 2024",
 )
