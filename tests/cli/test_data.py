@@ -105,7 +105,7 @@ def test_weights_travel_with_a_release(capsys: pytest.CaptureFixture[str], table
     assert "undirected, with weights" in err
     assert run(capsys, "verify", "release")[0] == 0
     assert run(capsys, "predict", "release", "--data", str(tables), "--out", "told.csv")[0] == 0
-    october = shutil.copytree(tables, "october")
+    october = shutil.copytree(tables, Path("october"))
     nodes = pd.read_csv(october / "nodes.csv")
     nodes.assign(height=nodes["height"] + 1).to_csv(october / "nodes.csv", index=False)
     extended = run(capsys, "extend", "release", "--data", str(october), "--epsilon", "1", "--out", "further")
