@@ -15,7 +15,7 @@ from discreet.methods.gcon.moments import GCONSSP
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, NodeLevel
-from tests.graph.test_declared import EDGES, NODES
+from tests.graph.test_parts import EDGES, NODES
 
 EDGE = Privacy(EdgeLevel(), 4.0)
 QUICK = {"epochs": 2, "hidden": 8}

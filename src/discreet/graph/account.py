@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from discreet.graph.declared import FEATURES, LABELS
 from discreet.graph.graph import CLASS_LIST, Graph
+from discreet.graph.parts import FEATURES, LABELS
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, shorten
 
 TO_BE_DECLARED = "to be declared at this level"
@@ -45,7 +45,7 @@ def left_out(graph: Graph) -> str | None:
 def summary_of(graph: Graph) -> list[str]:
     """What was read of two tables, for a person, in one line or two; nothing where the graph came from elsewhere.
 
-    Nothing in it was read off what a level protects: such a graph is refused before (``graph.declared``).
+    Nothing in it was read off what a level protects: such a graph is refused before (``graph.parts``).
     """
     if graph.schema is None:
         return []

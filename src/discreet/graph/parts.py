@@ -10,7 +10,7 @@ Caches that were released for a graph are found again by a digest of its public 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -18,9 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.arrays import Array, Arrays, BoolArray, IntArray, SingleArray
-from discreet.errors import PrivateDataError, UnsupportedError
+from discreet.errors import GraphError, PrivateDataError, UnsupportedError
 from discreet.graph.clean import UNLABELLED, Features
-from discreet.graph.graph import Graph, PublicFacts, checked_mask
+from discreet.graph.graph import CLASS_LIST, COLUMNS, DIRECTION, Graph, PublicFacts, checked_mask
+from discreet.graph.schema import AS_IS, shorten
+from discreet.graph.schema_file import line_to_add
 
 EDGES, FEATURES, LABELS = "edges", "features", "labels"
 PARTS = frozenset({EDGES, FEATURES, LABELS})
@@ -86,7 +88,7 @@ class PublicPart:
     walls.
 
     ``private`` names what the level protects; ``opened`` what of it may be read here all the same, which is nothing
-    while training, and what a prediction's owner may see in ``queries.owner``.
+    while training, and what a prediction's owner may see in ``privacy.coverage``.
     """
 
     features: Features
@@ -197,6 +199,47 @@ def _edges_only(graph: Graph) -> Graph:
     """The edges of a graph without its records, so that whoever may read the one cannot reach the other."""
     nothing = sp.csr_array(graph.features.shape, dtype=np.float32)
     return graph._derive(features=nothing, labels=np.full(graph.num_nodes, UNLABELLED, dtype=np.int64))
+
+
+# -------------------------------------------------------------------- refusing what was read off private data
+
+
+def check_declared(graph: Graph, private: Collection[str]) -> None:
+    """Refuse a graph of which something was read off a part that the level protects.
+
+    One person with a label, a category or a value that nobody else has would change the shape of the model, and give
+    themselves away with certainty. The names of columns are the header's, and nobody's data.
+    """
+    if EDGES in private and DIRECTION in graph.inferred:
+        raise GraphError(
+            "whether the edges have directions was read off the edges, which this level protects: say directed=True "
+            "or directed=False"
+        )
+    if LABELS in private and CLASS_LIST in graph.inferred:
+        raise GraphError(
+            "the classes were read off the labels, which this level protects: declare them, with "
+            '--column classes=ONE,TWO, with classes = ["ONE", "TWO"] under [nodes] in schema.toml, or with '
+            "num_classes in Python"
+        )
+    if FEATURES in private and COLUMNS in graph.inferred:
+        raise GraphError(
+            f"the feature columns of {graph.name} were read off the values that occur, which this level protects: "
+            "build the graph with columns that are public knowledge"
+        )
+    if FEATURES in private and graph.schema is not None and graph.schema.measured:
+        _refuse_measured(graph)
+
+
+def _refuse_measured(graph: Graph) -> None:
+    assert graph.schema is not None
+    measured = graph.schema.measured
+    names = shorten(column.name for column in measured)
+    example = next((column for column in measured if column.kind != AS_IS), measured[0])
+    raise GraphError(
+        f"the kinds, ranges or categories of the columns {names} were read off features that this level protects: "
+        f"declare them in schema.toml, for example {line_to_add(example)} "
+        "(discreet data FOLDER --write-schema drafts the file)"
+    )
 
 
 # -------------------------------------------------------------------- which graph is this?

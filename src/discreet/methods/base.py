@@ -34,12 +34,12 @@ from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import OBJECTS, Compute, Seed, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
+from discreet.privacy.coverage import open_for_prediction
 from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.plan import Claim, Plan, Stage, make_plan
 from discreet.privacy.query import Exposed
 from discreet.privacy.release_folder import write_release
 from discreet.privacy.statement import Statement
-from discreet.queries.owner import open_for_prediction
 from discreet.training.descent import Progress
 
 PresetName = Literal["discreet", "paper"]

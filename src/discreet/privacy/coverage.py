@@ -1,8 +1,14 @@
-"""What a guarantee covers, by name and in words."""
+"""What a guarantee covers: by name, in words, and as the part of a graph that a prediction may read.
+
+A prediction is computed from released values, from what the level makes public, and, where the guarantee covers it,
+from what belongs to the node that it is for: that node's own record (``weights+others-predictions``), or its own
+edges (``own-prediction``). Nothing else can be reached.
+"""
 
 from __future__ import annotations
 
-from discreet.graph.parts import EDGES, FEATURES, LABELS
+from discreet.graph.graph import Graph
+from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart
 from discreet.privacy.levels import Level
 
 NOTHING = "nothing"
@@ -33,6 +39,15 @@ COVERAGE: dict[str, str] = {
     ),
 }
 
+READS = {
+    "weights+predictions": frozenset[str](),
+    "weights+others-predictions": frozenset({FEATURES}),
+    "own-prediction": frozenset({EDGES}),
+    "weights": frozenset[str](),
+    NOTHING: frozenset[str](),
+}
+"""What a covered prediction may read, by coverage: of its own node alone."""
+
 _PREDICTIONS = {
     "weights": "Do not publish predictions on private data: they read that data again.",
     "weights+others-predictions": "Give each prediction to the person it is about, and to nobody else.",
@@ -55,3 +70,15 @@ def duties(covers: str, level: Level) -> list[str]:
     exposed = [f"Make sure that {parts} may be known to everyone: this guarantee does not protect them."]
     own = [_PREDICTIONS[covers]] if covers in _PREDICTIONS else []
     return [*own, *(exposed if unprotected else []), *_ALWAYS]
+
+
+def open_for_prediction(graph: Graph, level: Level, covers: str, *, everything: bool) -> PublicPart:
+    """The graph as a prediction may read it.
+
+    ``everything`` opens all of it: for graphs in which nothing is private, and outside the guarantee.
+
+    Guarantee: with coverage ``weights+others-predictions`` features are open, for row v of a prediction to read row v
+    alone; with ``own-prediction`` edges are, for row v to read the edges at v alone. That a method keeps to its own row
+    is checked by the replay audit; that it reads nothing else is enforced here.
+    """
+    return PublicPart(level.view(graph), level.private, PARTS if everything else READS[covers])

@@ -14,9 +14,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discreet.errors import PrivacyError, UnsupportedError
-from discreet.graph.declared import check_declared
 from discreet.graph.graph import Graph
-from discreet.graph.parts import EDGES, EVERYTHING_PUBLIC, FEATURES, LABELS, PARTS, PrivatePart, PublicPart
+from discreet.graph.parts import (
+    EDGES,
+    EVERYTHING_PUBLIC,
+    FEATURES,
+    LABELS,
+    PARTS,
+    PrivatePart,
+    PublicPart,
+    check_declared,
+)
 from discreet.limits import DEGREE, PROBABILITY, shown
 from discreet.privacy.moves import (
     all_but,

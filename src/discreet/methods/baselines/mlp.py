@@ -16,8 +16,8 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
-from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.own_hop import neighbour_mixture
+from discreet.methods.trained import WeighsClasses
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage

@@ -25,10 +25,10 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
-from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
+from discreet.methods.trained import WeighsClasses
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
