@@ -16,16 +16,15 @@ from discreet.workers import map_in_workers
 
 SLEEPERS = """
 import signal, sys
-from discreet.cli.boundary import exit_code
+from discreet.cli.boundary import boundary
 from discreet.workers import map_in_workers
 from tests.test_workers import announce_and_sleep
 
-def run():
-    for _ in map_in_workers(announce_and_sleep, [sys.argv[1]] * 2, 2):
-        pass
-
 if __name__ == "__main__":
-    sys.exit(exit_code(run))
+    with boundary() as ending:
+        for _ in map_in_workers(announce_and_sleep, [sys.argv[1]] * 2, 2):
+            pass
+    sys.exit(ending.code)
 """
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.logs import progress_bars
 from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
-from discreet.cli.output import print_json, print_rows, progress_bars
+from discreet.cli.output import print_json, print_rows
 from discreet.limits import SAMPLES, THREADS, TRIALS
 
 if TYPE_CHECKING:

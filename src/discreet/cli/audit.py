@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.logs import progress_bars
 from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads
-from discreet.cli.output import print_json, print_rows, progress_bars
+from discreet.cli.output import print_json, print_rows
 from discreet.errors import ParameterError
 from discreet.limits import SAMPLES, SEED, THREADS
 

@@ -12,11 +12,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import typer
 
@@ -78,31 +78,45 @@ def bugs_named(debug: bool) -> Iterator[None]:
         raise InternalError(f"this is a bug in Discreet ({type(error).__name__} {_place(error)}): {REPORT}") from None
 
 
-def exit_code(run: Callable[[], Any]) -> int:
-    """Run the command line and say how it ended, with one sentence on standard error where it was not well."""
+@dataclass
+class Ending:
+    """How the command line ended; what runs inside :func:`boundary` may set its own code."""
+
+    code: int = 0
+
+
+@contextmanager
+def boundary() -> Iterator[Ending]:
+    """Around the command line: how it ended, with one sentence on standard error where it was not well."""
     _never_fail_to_print()
+    ending = Ending()
     with _signals_raise() as received:
         try:
-            code = run()
-        except InternalError as error:
-            return _fail(str(error), BUG)
-        except UncoveredReleaseError as error:
-            return _fail(_as_options(str(error)), MENDABLE)
-        except InvalidInputError as error:
-            return _fail(str(error), MENDABLE)
-        except typer.TyperException as error:
-            return _fail(error.format_message(), MENDABLE)
+            yield ending
         except (KeyboardInterrupt, typer.Abort, InterruptedRunError) as error:
-            return _interrupted(received, str(error) if isinstance(error, DiscreetError) else "")
-        except DiscreetError as error:
-            return _fail(str(error), FAILED)
-        except BrokenPipeError:
-            return _unread()
-        except OSError as error:
-            return _fail(_os_sentence(error), MENDABLE)
-    if code == INTERRUPTED:  # what typer makes of Ctrl-C
-        return _interrupted(received, "")
-    return code if isinstance(code, int) else 0
+            ending.code = _interrupted(received, str(error) if isinstance(error, DiscreetError) else "")
+        except (DiscreetError, typer.TyperException, OSError) as error:
+            ending.code = _failed(error)
+        else:
+            if ending.code == INTERRUPTED:  # what typer makes of Ctrl-C
+                ending.code = _interrupted(received, "")
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, InternalError):
+        return _fail(str(error), BUG)
+    if isinstance(error, UncoveredReleaseError):
+        return _fail(_as_options(str(error)), MENDABLE)
+    if isinstance(error, InvalidInputError):
+        return _fail(str(error), MENDABLE)
+    if isinstance(error, DiscreetError):
+        return _fail(str(error), FAILED)
+    if isinstance(error, typer.TyperException):
+        return _fail(error.format_message(), MENDABLE)
+    if isinstance(error, BrokenPipeError):
+        return _unread()
+    assert isinstance(error, OSError)
+    return _fail(_os_sentence(error), MENDABLE)
 
 
 def one_line(text: str) -> str:

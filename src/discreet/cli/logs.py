@@ -1,4 +1,4 @@
-"""What a command says while it works: lines on standard error, for people or, with ``--log-json``, for programs.
+"""What a command says while it works, on standard error: progress, and lines for people or (``--log-json``) programs.
 
 Steps are ``debug``, progress is ``info``. Nothing that is logged depends on private data: names of steps, counts of
 steps that a plan fixed, and seconds (which, for a private graph, are for its holder: see docs/sharp-edges.md).
@@ -42,12 +42,28 @@ def logging_to_stderr(level: str, as_json: bool) -> Iterator[None]:
         LOG.level, LOG.propagate = before
 
 
-def step(name: str) -> None:
-    """Say which step begins."""
-    LOG.debug(name)
+@contextmanager
+def progress_bars() -> Iterator[Progress | None]:
+    """A bar on a terminal, a line every half minute elsewhere."""
+    if not sys.stderr.isatty():
+        yield _progress_lines()
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def update(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bars.add_task(title, total=total)
+            bars.update(tasks[title], completed=done)
+
+        yield update
 
 
-def progress_lines() -> Progress:
+def _progress_lines() -> Progress:
     """Progress where there is no terminal: a line every half minute."""
     began = said = time.monotonic()
 

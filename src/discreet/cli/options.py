@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from discreet.cli.logs import step
+from discreet.cli.logs import LOG
 from discreet.errors import ParameterError
 from discreet.limits import SEED, THREADS, shown
 
@@ -336,9 +336,9 @@ class Prepared(NamedTuple):
 
 def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
     """Check every option, then read the data."""
-    step("reading options")
+    LOG.debug("reading options")
     choice = method.choice()
-    step("reading data")
+    LOG.debug("reading data")
     graph = data.load(choice.level)
     return Prepared(graph, *choice.choose(graph))
 

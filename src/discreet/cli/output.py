@@ -1,17 +1,11 @@
-"""What commands print: results as text or as one JSON object, tables, and progress on a terminal."""
+"""What commands print: results as text or as one JSON object, and tables."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-from discreet.cli.logs import progress_lines
-
-if TYPE_CHECKING:
-    from discreet.training.descent import Progress
+from collections.abc import Sequence
+from typing import Any
 
 NOTE = "accuracy is a research figure, outside every guarantee"
 
@@ -63,24 +57,3 @@ def print_json(value: dict[str, Any]) -> None:
     from discreet.files import to_json
 
     print(json.dumps(to_json(value), ensure_ascii=False))
-
-
-@contextmanager
-def progress_bars() -> Iterator[Progress | None]:
-    """A bar on a terminal, a line every half minute elsewhere."""
-    if not sys.stderr.isatty():
-        yield progress_lines()
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
-
-    with Bars(console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def update(title: str, done: int, total: int) -> None:
-            if title not in tasks:
-                tasks[title] = bars.add_task(title, total=total)
-            bars.update(tasks[title], completed=done)
-
-        yield update

@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli.config import Config, SaveConfig, write_config
 from discreet.cli.figures import figures_text
-from discreet.cli.logs import step
+from discreet.cli.logs import LOG, progress_bars
 from discreet.cli.options import (
     DataOptions,
     Json,
@@ -21,7 +21,7 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import print_json, progress_bars, report, say
+from discreet.cli.output import print_json, report, say
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6
@@ -59,7 +59,7 @@ def train(
     ledger.check()
     graph, estimator, recommendation = prepare(data, method)
     extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
-    step("planning")
+    LOG.debug("planning")
     plan = estimator.plan_for(graph, extra)
     for line in summary_of(graph):
         print(line, file=sys.stderr)
@@ -68,7 +68,7 @@ def train(
     if recommendation is not None:
         say(f"{recommendation}\n", as_json)
     say(plan, as_json)
-    step("fitting")
+    LOG.debug("fitting")
     with progress_bars() as progress:
         estimator.fit(graph, extra_graphs=extra, progress=progress)
     if out is not None:  # saved before anything is reported, so that a fit is never lost to a report

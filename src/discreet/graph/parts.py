@@ -10,7 +10,7 @@ Caches that were released for a graph are found again by a digest of its public 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -179,12 +179,14 @@ class PrivatePart:
         """Take a key from the curator."""
         self._keys[purpose] = key
 
-    def remember(self, name: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` gives, computed once per fit (a degree-bounded graph, features on a device)."""
-        if name not in self._memory:
-            self._memory[name] = make()
-        found: T = self._memory[name]
-        return found
+    def recall(self, name: Hashable) -> Any:
+        """What was kept under this name earlier in the fit; None where nothing was."""
+        return self._memory.get(name)
+
+    def keep(self, name: Hashable, value: T) -> T:
+        """Keep what is computed once per fit (a degree-bounded graph, features on a device), and give it back."""
+        self._memory[name] = value
+        return value
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Refuse to be pickled: a private part does not leave the process of its fit."""

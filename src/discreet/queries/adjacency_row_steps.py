@@ -13,7 +13,7 @@ from discreet.graph.parts import PrivatePart
 from discreet.ops.sparse import SparseMatrix, hop_matrix
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel
-from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids
+from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids, training_labels
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import touched_examples
 
@@ -50,18 +50,22 @@ class AdjacencyRowSteps(GradientSteps):
 
     def losses(self, private: PrivatePart, positions: IntArray, *, network: nn.Module, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's adjacency row."""
-        examples = private.remember(("adjacency rows", self.level), lambda: self._examples(private))
+        examples = self._examples(private)
         rows, labels = self.once(private, "rows", positions, lambda: examples.at(positions))
         return example_losses(network(rows), labels)
 
     def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
         """Of the training ids."""
-        return private.remember((self, "labels"), lambda: private.graph.labels[training_ids(private)])
+        return training_labels(private)
 
     def _examples(self, private: PrivatePart) -> _Examples:
+        name = ("adjacency rows", self.level)
+        known: _Examples | None = private.recall(name)
+        if known is not None:
+            return known
         ids = training_ids(private)
         rows = hop_matrix(bounded_graph(private, self.level), "sum", device=private.device).rows(ids)
-        return _Examples(rows, torch.tensor(private.graph.labels[ids], device=private.device))
+        return private.keep(name, _Examples(rows, torch.tensor(private.graph.labels[ids], device=private.device)))
 
 
 def touched_rows(level: Level, *, failure: float | None = None) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from discreet.ops.egonets import EgoNets
 from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
-from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids
+from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids, training_labels
 
 MOST_GRAM_BYTES = 1 << 30
 """Inner products of the rows of all examples are kept for the fit up to this size; beyond it, made in every step."""
@@ -55,16 +55,20 @@ class EgoNetSteps(GradientSteps):
 
     def losses(self, private: PrivatePart, positions: IntArray, *, network: ReadsEgoNets, **inputs: Any) -> Tensor:
         """Cross-entropy of what the network makes of each training node's ego-net."""
-        examples = private.remember((self, "examples"), lambda: self._examples(private))
+        examples = self._examples(private)
         rows, nets = self.once(private, "slots", positions, lambda: examples.at(positions))
         labels = torch.from_numpy(self.labels(private)[positions]).to(private.device)
         return example_losses(network.on_egos(rows, nets), labels)
 
     def _examples(self, private: PrivatePart) -> _Examples:
+        name = (self, "examples")
+        known: _Examples | None = private.recall(name)
+        if known is not None:
+            return known
         nets, records = self.ego_nets.around(private, training_ids(private)), self.ego_nets.records(private)
         small = 8 * nets.index.size * nets.slots <= MOST_GRAM_BYTES
-        return _Examples(nets, records, slot_grams(records, nets.index) if small else None)
+        return private.keep(name, _Examples(nets, records, slot_grams(records, nets.index) if small else None))
 
     def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
         """Of the training ids."""
-        return private.remember((self, "labels"), lambda: private.graph.labels[training_ids(private)])
+        return training_labels(private)

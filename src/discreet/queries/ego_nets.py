@@ -63,14 +63,14 @@ class BoundedEgoNets:
 
     def records(self, private: PrivatePart) -> RowTable:
         """All records, and a row of zeros for the slots that are empty."""
-
-        def padded() -> RowTable:
-            return RowTable.of(with_nobody(private.graph.features), private.device)
-
-        return private.remember("features and nobody", padded)
+        name = "features and nobody"
+        known: RowTable | None = private.recall(name)
+        if known is not None:
+            return known
+        return private.keep(name, RowTable.of(with_nobody(private.graph.features), private.device))
 
     def _senders(self, private: PrivatePart) -> SenderTable:
-        def table() -> SenderTable:
-            return sender_table(bounded_graph(private, self.level), self.fan_in, private.key(KEY))
-
-        return private.remember(self, table)
+        known: SenderTable | None = private.recall(self)
+        if known is not None:
+            return known
+        return private.keep(self, sender_table(bounded_graph(private, self.level), self.fan_in, private.key(KEY)))

@@ -252,7 +252,11 @@ class GradientSteps(Query):
 
     def once(self, private: PrivatePart, name: Hashable, positions: IntArray, make: Callable[[], T]) -> T:
         """What ``make`` gives for these positions: made once for the fit where every step takes every example."""
-        return private.remember((self, name, positions.tobytes()), make) if self.takes_all else make()
+        if not self.takes_all:
+            return make()
+        place = (self, name, positions.tobytes())
+        known: T | None = private.recall(place)
+        return private.keep(place, make()) if known is None else known
 
     def terms(self, private: PrivatePart, *, network: nn.Module, **inputs: Any) -> FloatArray:
         """The clipped gradients of all examples one by one: for audits of small graphs."""
@@ -293,6 +297,13 @@ def training_ids(private: PrivatePart) -> IntArray:
     refuses an empty mask, which is public.)
     """
     return np.flatnonzero(private.graph.mask("train"))
+
+
+def training_labels(private: PrivatePart) -> IntArray:
+    """The labels of the training ids, negative where there is none."""
+    name = "training labels"
+    known: IntArray | None = private.recall(name)
+    return private.keep(name, private.graph.labels[training_ids(private)]) if known is None else known
 
 
 def on_device(private: PrivatePart, values: Array | IntArray) -> Tensor:
@@ -353,16 +364,22 @@ class OwnRecordSteps(GradientSteps):
         **inputs: Any,
     ) -> Tensor:
         """Cross-entropy of what the network makes of each node's own record."""
-        made = (id(frozen), id(beside))
-        examples = private.remember((self, made), lambda: self._examples(private, frozen, beside))
-        given, others, labels = self.once(private, made, positions, lambda: examples.at(positions))
+        inputs_are = (id(frozen), id(beside))
+        examples = self._examples(private, frozen, beside)
+        given, others, labels = self.once(private, inputs_are, positions, lambda: examples.at(positions))
         return example_losses(network(given) if others is None else network(given, others), labels)
 
     def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
         """Of the ids of the split."""
-        return private.remember((self, "labels"), lambda: private.graph.labels[self._ids(private)])
+        name = (self, "labels")
+        known: IntArray | None = private.recall(name)
+        return private.keep(name, private.graph.labels[self._ids(private)]) if known is None else known
 
     def _examples(self, private: PrivatePart, frozen: nn.Module | None, beside: Tensor | None) -> _Examples:
+        name = (self, id(frozen), id(beside))
+        known: _Examples | None = private.recall(name)
+        if known is not None:
+            return known
         graph = private.graph
         ids = torch.from_numpy(self._ids(private)).to(private.device)
         features = graph.features if self.row_norm is None else rows_of_norm(graph.features, self.row_norm)
@@ -371,7 +388,7 @@ class OwnRecordSteps(GradientSteps):
             with torch.no_grad():
                 rows = frozen(rows)
         labels = torch.tensor(graph.labels, device=private.device)[ids]
-        return _Examples(rows, None if beside is None else beside[ids], labels)
+        return private.keep(name, _Examples(rows, None if beside is None else beside[ids], labels))
 
     def _ids(self, private: PrivatePart) -> IntArray:
         """The public ids of the examples; validation ids that are training ids too count as those."""

@@ -82,8 +82,11 @@ def bounded_graph(private: PrivatePart, level: Level) -> Graph:
     """The graph under the level's degree bound, computed once per fit; the graph itself at other levels."""
     if not isinstance(level, NodeLevel | NeighborLevel):
         return private.graph
-    bounded: BoundedLevel = level
-    return private.remember(("bounded", level), lambda: bound_degrees(private.graph, bounded, private.key(KEY)))
+    name = ("bounded", level)
+    known: Graph | None = private.recall(name)
+    if known is not None:
+        return known
+    return private.keep(name, bound_degrees(private.graph, level, private.key(KEY)))
 
 
 # -------------------------------------------------------------------- between public ids

@@ -80,7 +80,9 @@ class NodeSample:
 
     def take(self, private: PrivatePart) -> Participants:
         """The sample of this fit, the same for all of its queries."""
-        return private.remember(("participants", self), lambda: self._draw(private))
+        name = ("participants", self)
+        known: Participants | None = private.recall(name)
+        return private.keep(name, self._draw(private)) if known is None else known
 
     def _draw(self, private: PrivatePart) -> Participants:
         ids = training_ids(private)

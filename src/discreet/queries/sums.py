@@ -84,7 +84,7 @@ class NeighbourSums(Query):
         self, private: PrivatePart, *, rows: Tensor | None = None, encoder: nn.Module | None = None, **inputs: Any
     ) -> FloatArray:
         """Sums in double precision, so that rounding stays far below the bound."""
-        matrix = private.remember(("hop", self.level, self.aggregation), lambda: self._matrix(private))
+        matrix = self._matrix(private)
         if encoder is not None:
             if self.hop > 1:
                 raise PlanViolationError("hops after the first read released rows, not an encoder")
@@ -97,9 +97,12 @@ class NeighbourSums(Query):
 
     def _matrix(self, private: PrivatePart) -> SparseMatrix:
         """One hop over the edges in use, in double precision."""
-        bounded = isinstance(self.level, NodeLevel | NeighborLevel)
-        graph = bounded_graph(private, self.level) if bounded else private.graph
-        return hop_matrix(graph, self.aggregation, device=private.device).double()
+        name = ("hop", self.level, self.aggregation)
+        known: SparseMatrix | None = private.recall(name)
+        if known is not None:
+            return known
+        matrix = hop_matrix(bounded_graph(private, self.level), self.aggregation, device=private.device)
+        return private.keep(name, matrix.double())
 
 
 def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
