@@ -55,9 +55,9 @@ def _feature_log_likelihood(encoder: MultiBit | AdditiveReports, reports: FloatA
 
 def _label_log_ratio(stage: Stage, seen: Seen, one: Array, two: Array) -> FloatArray:
     chances = _label_chances(stage)
-    told = seen.answers.astype(np.int64)
-    rows = np.arange(told.shape[1])
-    first, second = (chances[value.astype(np.int64)][rows, told] for value in (one, two))
+    reported = seen.answers.astype(np.int64)
+    rows = np.arange(reported.shape[1])
+    first, second = (chances[value.astype(np.int64)][rows, reported] for value in (one, two))
     return np.asarray(np.log(first / second).sum(axis=1))
 
 
@@ -70,13 +70,13 @@ def _label_chances(stage: Stage) -> FloatArray:
 # -------------------------------------------------------------------- what was drawn, as uniform numbers
 
 
-def _uniform(chances: FloatArray, told: np.ndarray) -> FloatArray:
+def _uniform(chances: FloatArray, reported: np.ndarray) -> FloatArray:
     """A report among few becomes a uniform number: its place in the distribution function, spread over its atom."""
     upper = np.cumsum(chances, axis=-1)
-    at = told[..., None]
-    width = np.take_along_axis(np.broadcast_to(chances, (*told.shape, chances.shape[-1])), at, axis=-1)[..., 0]
-    top = np.take_along_axis(np.broadcast_to(upper, (*told.shape, chances.shape[-1])), at, axis=-1)[..., 0]
-    return np.asarray(top - width * np.random.default_rng().random(told.shape))
+    at = reported[..., None]
+    width = np.take_along_axis(np.broadcast_to(chances, (*reported.shape, chances.shape[-1])), at, axis=-1)[..., 0]
+    top = np.take_along_axis(np.broadcast_to(upper, (*reported.shape, chances.shape[-1])), at, axis=-1)[..., 0]
+    return np.asarray(top - width * np.random.default_rng().random(reported.shape))
 
 
 def _label_noise(stage: Stage, seen: Seen, value: Array) -> FloatArray:

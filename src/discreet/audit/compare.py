@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.arrays import BoolArray, SingleArray
 from discreet.audit.fingerprints import fingerprint, form
-from discreet.audit.words import listening
+from discreet.audit.words import recorded_words
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.release_folder import WEIGHTS, release_files
@@ -69,16 +69,16 @@ def _prediction_faults(first: NodeClassifier, second: NodeClassifier, graph: Gra
     if first.covers == "weights":
         return
     audience = "anyone" if first.covers == "weights+predictions" else "owner"
-    with listening() as said:
+    with recorded_words() as words_on_graph:
         one = first.predict_proba(graph, audience=audience)
-    with listening() as said_of_neighbor:
+    with recorded_words() as words_on_neighbor:
         two = second.predict_proba(neighbor, audience=audience)
     if _differ(first.predict_proba(graph, audience=audience), one):
         yield "predicting twice gives two answers, so something is drawn that no stage paid for"
     fault = _rows_fault(first, one, two, graph, neighbor)
     if fault is not None:
         yield fault
-    yield from words_faults(said, said_of_neighbor)
+    yield from words_faults(words_on_graph, words_on_neighbor)
 
 
 def _rows_fault(first: NodeClassifier, one: SingleArray, two: SingleArray, graph: Graph, neighbor: Graph) -> str | None:

@@ -95,8 +95,8 @@ class OneRun:
 def judge(scores: FloatArray, present: BoolArray, delta: float, alpha: float) -> OneRun:
     """Guess by scores, count, and bound."""
     guesses = max(2, round(GUESSED * len(scores)))
-    told = guess(scores, guesses)
-    correct = int(((told == 1) & present).sum() + ((told == -1) & ~present).sum())
+    guessed = guess(scores, guesses)
+    correct = int(((guessed == 1) & present).sum() + ((guessed == -1) & ~present).sum())
     bound = one_run_lower_bound(len(scores), guesses, correct, delta, alpha)
     return OneRun(bound, len(scores), guesses, correct, delta, alpha)
 

@@ -33,7 +33,7 @@ from discreet.audit.recording import (
 )
 from discreet.audit.refusals import OneSidedRefusalError, check_refusals, refusal
 from discreet.audit.small_graphs import graph_at, star
-from discreet.audit.words import listening
+from discreet.audit.words import recorded_words
 from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart, PublicPart
@@ -199,7 +199,7 @@ def replayed(
 def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: RecordingCurator) -> None:
     """Fit, and note what was said and what was left behind."""
     before = process_state()
-    with listening() as curator.words:
+    with recorded_words() as curator.words:
         estimator._fit_with(parts, curator)
     curator.faults.extend(f"a fit changed {name}, which the whole process shares" for name in changes_since(before))
 

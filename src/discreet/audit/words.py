@@ -18,67 +18,67 @@ COMPILER = "numba"
 
 
 @contextmanager
-def listening() -> Iterator[list[str]]:
+def recorded_words() -> Iterator[list[str]]:
     """Everything that this thread says while the context is open, in order; other threads are left alone.
 
-    What a compiler says of the code is not heard: it depends on what ran before, not on data.
+    What a compiler says of the code is not recorded: it depends on what ran before, not on data.
     """
-    heard: list[str] = []
+    words: list[str] = []
     thread = threading.get_ident()
-    handler = _Handler(heard, thread)
+    handler = _RecordingHandler(words, thread)
     root, compiler = logging.getLogger(), logging.getLogger(COMPILER)
     levels = root.level, compiler.level
     with (
         warnings.catch_warnings(),
-        redirect_stdout(_Ear(heard, thread, sys.stdout)),
-        redirect_stderr(_Ear(heard, thread, sys.stderr)),
+        redirect_stdout(_RecordingStream(words, thread, sys.stdout)),
+        redirect_stderr(_RecordingStream(words, thread, sys.stderr)),
     ):
         warnings.simplefilter("always")
         shown = warnings.showwarning
-        warnings.showwarning = _hearing(heard, thread, shown)
+        warnings.showwarning = _recording_warnings(words, thread, shown)
         root.addHandler(handler)
         root.setLevel(logging.NOTSET)
         compiler.setLevel(logging.WARNING)
         try:
-            yield heard
+            yield words
         finally:
             root.removeHandler(handler)
             root.setLevel(levels[0])
             compiler.setLevel(levels[1])
 
 
-def _hearing(heard: list[str], thread: int, shown: Any) -> Any:
+def _recording_warnings(words: list[str], thread: int, shown: Any) -> Any:
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if threading.get_ident() == thread:
-            heard.append(f"{category.__name__}: {message}")
+            words.append(f"{category.__name__}: {message}")
         else:
             shown(message, category, *where, **more)
 
     return show
 
 
-class _Handler(logging.Handler):
-    def __init__(self, heard: list[str], thread: int) -> None:
+class _RecordingHandler(logging.Handler):
+    def __init__(self, words: list[str], thread: int) -> None:
         super().__init__(logging.NOTSET)
-        self._heard, self._thread = heard, thread
+        self._words, self._thread = words, thread
 
     def emit(self, record: logging.LogRecord) -> None:
         if threading.get_ident() == self._thread:
-            self._heard.append(f"{record.name}: {record.getMessage()}")
+            self._words.append(f"{record.name}: {record.getMessage()}")
 
 
-class _Ear(io.TextIOBase):
+class _RecordingStream(io.TextIOBase):
     """Keeps what one thread writes, and passes on what others do (a progress bar, for example)."""
 
-    def __init__(self, heard: list[str], thread: int, onward: TextIO) -> None:
+    def __init__(self, words: list[str], thread: int, onward: TextIO) -> None:
         super().__init__()
-        self._heard, self._thread, self._onward = heard, thread, onward
+        self._words, self._thread, self._onward = words, thread, onward
 
     def write(self, text: str) -> int:
         if threading.get_ident() != self._thread:
             return self._onward.write(text)
         if text.strip():
-            self._heard.append(text)
+            self._words.append(text)
         return len(text)
 
     def flush(self) -> None:

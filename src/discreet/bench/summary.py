@@ -56,7 +56,7 @@ class Cell:
         return max((float(from_json(spent)) for spent in found if spent is not None), default=math.nan)
 
     @property
-    def told(self) -> bool:
+    def has_content(self) -> bool:
         """Whether there is anything to print: a result, a failure, or what a paper says."""
         return bool(self.values or self.reasons) or self.paper is not None
 

@@ -94,7 +94,7 @@ def lay_out(table: Table, entries: Sequence[Entry], rows: Mapping[str, Row]) -> 
     body = []
     for line in lines:
         across = [placed.get((line, column)) for column in columns]
-        if not any(cell is not None and cell.told for cell in across):
+        if not any(cell is not None and cell.has_content for cell in across):
             continue
         texts = [Text(_key_text(table.rows, line, across, place)) for place in range(len(line))]
         texts += [

@@ -155,14 +155,14 @@ class TableFigures(TypedDict):
 def figures_of_table(table: FloatArray) -> TableFigures:
     """Figures of a confusion table (rows are true classes) whose counts may carry noise: negative ones count as 0."""
     counts = np.maximum(table, 0.0)
-    met, there, given = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
-    recall = [_ratio(*pair) for pair in zip(met, there, strict=True)]
-    f1 = [_ratio(2 * hits, total) for hits, total in zip(met, there + given, strict=True)]
+    correct, actual, predicted = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
+    recall = [_ratio(*pair) for pair in zip(correct, actual, strict=True)]
+    f1 = [_ratio(2 * hits, total) for hits, total in zip(correct, actual + predicted, strict=True)]
     return {
-        "accuracy": _ratio(met.sum(), counts.sum()),
+        "accuracy": _ratio(correct.sum(), counts.sum()),
         "balanced_accuracy": number_or_none(_mean([share for share in recall if share is not None])),
         "macro_f1": number_or_none(_mean([share for share in f1 if share is not None])),
-        "precision": [_ratio(*pair) for pair in zip(met, given, strict=True)],
+        "precision": [_ratio(*pair) for pair in zip(correct, predicted, strict=True)],
         "recall": recall,
     }
 

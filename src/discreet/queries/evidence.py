@@ -19,7 +19,7 @@ from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
-from discreet.queries.links import training_labels
+from discreet.queries.links import one_hot_labels
 from discreet.queries.reach import is_null
 
 
@@ -173,16 +173,16 @@ class ReceivedLabels(Query):
     def answer(self, private: PrivatePart, *, node_model: nn.Module, receivers: BoolArray, **inputs: Any) -> FloatArray:
         """Sums in double precision."""
         entries = entries_between(private, self.level, None, receivers)
-        messages = self._told(private, node_model) - 1 / self.num_classes
+        messages = self._one_hot_classes(private, node_model) - 1 / self.num_classes
         if self.level.edges == "owned":
             messages = messages / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
         sums = np.asarray(entries.weighted_adjacency[np.flatnonzero(receivers)].astype(np.float64) @ messages)
         clip = self.bound().clip
         return sums if clip is None else cut_rows(sums, clip)
 
-    def _told(self, private: PrivatePart, node_model: nn.Module) -> FloatArray:
+    def _one_hot_classes(self, private: PrivatePart, node_model: nn.Module) -> FloatArray:
         """One-hot rows: the label of a training id, else the model's guess."""
-        rows = training_labels(private.graph)
+        rows = one_hot_labels(private.graph)
         unlabelled = np.flatnonzero(rows.sum(axis=1) == 0)
         rows[unlabelled, self._guesses(private, node_model)[unlabelled]] = 1
         return rows

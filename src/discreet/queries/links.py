@@ -66,8 +66,8 @@ class LinkTable(Query):
 
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
         """The table, in double precision: rounding stays far below the bound."""
-        told = cut_rows(rows, 1.0)
-        table = told.T @ (private.graph.weighted_adjacency @ told)
+        sent = cut_rows(rows, 1.0)
+        table = sent.T @ (private.graph.weighted_adjacency @ sent)
         return np.asarray(table if private.graph.directed else table / 2)
 
 
@@ -137,11 +137,11 @@ class LabelLinks(Query):
         """The table, in double precision."""
         senders, receivers = roles(private.graph.mask("train"))
         entries = entries_between(private, self.level, senders, receivers)
-        labels = training_labels(private.graph)
-        told = labels
+        labels = one_hot_labels(private.graph)
+        sent = labels
         if self.level.edges == "owned":
-            told = labels / np.maximum(entries.out_degree(), 1)[:, None]
-        received = np.asarray(entries.weighted_adjacency.astype(np.float64) @ told)
+            sent = labels / np.maximum(entries.out_degree(), 1)[:, None]
+        received = np.asarray(entries.weighted_adjacency.astype(np.float64) @ sent)
         clip = self.bound().clip
         return np.asarray(labels.T @ (received if clip is None else cut_rows(received, clip)))
 
@@ -154,7 +154,7 @@ def roles(training: BoolArray) -> tuple[BoolArray, BoolArray]:
     return senders, receivers
 
 
-def training_labels(graph: Graph) -> FloatArray:
+def one_hot_labels(graph: Graph) -> FloatArray:
     """A one-hot row for each training id with a label, zero elsewhere."""
     rows = np.zeros((graph.num_nodes, graph.num_classes))
     if graph.train_mask is not None:

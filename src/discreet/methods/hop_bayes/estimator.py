@@ -214,7 +214,7 @@ class HopBayes(TrainedClassifier):
         """Node model (1), what a node tells (2), links (3), evidence (4) in two halves (5), posterior (6)."""
         part = parts[0]
         self.node_model_.fit(part, self._options(), self._generator, progress)
-        self.links_ = self._links(curator.ask(LINKS, rows=self._told(part)), curator, part)
+        self.links_ = self._links(curator.ask(LINKS, rows=self._class_distributions(part)), curator, part)
         self.correlation_ = self._repetition(part) if self.correlation is None else self.correlation
         if self.predictions == "own":
             return
@@ -260,7 +260,7 @@ class HopBayes(TrainedClassifier):
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
         return MLP(widths, self.activation, self.dropout, self._generator)
 
-    def _told(self, part: PublicPart) -> FloatArray:
+    def _class_distributions(self, part: PublicPart) -> FloatArray:
         """What each node tells its neighbours: its label if that is for training, else the node model's view."""
         return with_labels(np.exp(self.node_model_.log_probabilities(part)), part)
 
@@ -306,7 +306,7 @@ class HopBayes(TrainedClassifier):
         return received
 
     def _messages(self, part: PublicPart) -> FloatArray:
-        return self._told(part) - 1 / part.num_classes
+        return self._class_distributions(part) - 1 / part.num_classes
 
     def _new_combiner(self) -> Combiner:
         hub_reader = HubReader(self.public_.num_classes, self.hidden, self.layers, self.activation)
@@ -375,7 +375,7 @@ class HopBayes(TrainedClassifier):
 
     def _own_evidence(self, part: PublicPart) -> FloatArray:
         """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
-        ratios = self._told(part) @ self.links_.ratios.T
+        ratios = self._class_distributions(part) @ self.links_.ratios.T
         degree = part.in_degree().astype(np.float64)
         discount = 1 / (1 + self.correlation_ * np.maximum(degree - 1, 0))
         return np.asarray(part.weighted_adjacency @ np.log(np.maximum(ratios, _TINY))) * discount[:, None]

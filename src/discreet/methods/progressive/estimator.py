@@ -59,11 +59,11 @@ class ProgressiveClassifier(TrainedClassifier):
         """What is asked of the neighbours at this stage."""
 
     @abstractmethod
-    def _told(self, part: PublicPart, logits: Tensor) -> Tensor:
+    def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
         """What every node tells its neighbours, one row per node, one column per class."""
 
     @abstractmethod
-    def _inputs(self, told: Tensor) -> dict[str, Any]:
+    def _inputs(self, messages: Tensor) -> dict[str, Any]:
         """The same as the query takes it."""
 
     # ---------------------------------------------------------------- plan
@@ -134,8 +134,8 @@ class ProgressiveClassifier(TrainedClassifier):
         return OwnView(self.encoder_, nn.Identity(), logarithms=False)
 
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
-        told = self._told(part, self._logits(part, self.caches_[number]))
-        found: Array = curator.ask(stage_name(number, stage), **self._inputs(told))
+        messages = self._messages(part, self._logits(part, self.caches_[number]))
+        found: Array = curator.ask(stage_name(number, stage), **self._inputs(messages))
         return found
 
     def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
@@ -187,7 +187,7 @@ class ProgressiveClassifier(TrainedClassifier):
         matrix = hop_matrix(part, "sum", device=str(self._device))
         arrived: list[Tensor] = []
         for _ in range(self.stages):
-            arrived.append(self._scaled(matrix @ self._told(part, self._logits(part, arrived)), 0.0))
+            arrived.append(self._scaled(matrix @ self._messages(part, self._logits(part, arrived)), 0.0))
         return arrived
 
     # ---------------------------------------------------------------- release

@@ -54,12 +54,12 @@ class LPGNet(ProgressiveClassifier):
         std = math.sqrt(2) * scale if self.noise == "laplace" else scale
         return outlook_of(plan, OPINION * separation(degree, std))
 
-    def _told(self, part: PublicPart, logits: Tensor) -> Tensor:
+    def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
         classes = logits.argmax(dim=1)
         if self.known_labels and part.train_mask is not None:
             rows = torch.tensor(training_rows(part), device=classes.device)
             classes[rows] = torch.tensor(part.labels, device=classes.device)[rows]
         return torch.nn.functional.one_hot(classes, logits.shape[1]).float()
 
-    def _inputs(self, told: Tensor) -> dict[str, Any]:
-        return {"classes": told.argmax(dim=1).cpu().numpy()}
+    def _inputs(self, messages: Tensor) -> dict[str, Any]:
+        return {"classes": messages.argmax(dim=1).cpu().numpy()}

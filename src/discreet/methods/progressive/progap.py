@@ -36,7 +36,7 @@ from discreet.training.private import Descent, train_privately
 ENCODER = "encoder"
 
 
-class _Said(nn.Module):
+class _StageLogits(nn.Module):
     """What a stage makes of every node: its network on the node's own features beside what has arrived."""
 
     def __init__(self, view: OwnView, head: Head, arrived: Tensor) -> None:
@@ -159,17 +159,17 @@ class ProGAP(ProgressiveClassifier):
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
         if not self._records_are_private():
             return super()._ask(part, number, stage, curator)
-        told: nn.Module = self.encoder_
+        network: nn.Module = self.encoder_
         if stage > 1:
-            told = _Said(self._own_view(), self.heads_[stage - 2], torch.cat(self.caches_[number], dim=1))
-        found: Array = curator.ask(stage_name(number, stage), encoder=told)
+            network = _StageLogits(self._own_view(), self.heads_[stage - 2], torch.cat(self.caches_[number], dim=1))
+        found: Array = curator.ask(stage_name(number, stage), encoder=network)
         return found
 
-    def _told(self, part: PublicPart, logits: Tensor) -> Tensor:
+    def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
         return finite_rows(normalize_rows(logits - logits.mean(dim=1, keepdim=True)))
 
-    def _inputs(self, told: Tensor) -> dict[str, Any]:
-        return {"rows": told}
+    def _inputs(self, messages: Tensor) -> dict[str, Any]:
+        return {"rows": messages}
 
     def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
         """Damped; under noisy steps, weighed as evidence under Gaussian noise is."""
