@@ -23,9 +23,11 @@ from discreet.privacy.moves import toggle
 from discreet.privacy.tradeoff import TradeOff
 
 LEAST_FITS = 20
+"""With fewer, no threshold that is learnt on half of them says anything about the rest."""
 LOOKED_AT = 48
 """Numbers of each array that the attacker looks at beyond the rows of nodes near the unit."""
 NEAR = 24
+"""What changes most lies next to the change; more columns would only make the learnt direction noisier."""
 FALSE_ALARM = 1e-4
 """How often an honest method may be called refuted."""
 _CUTS = (0.5, 0.1, 0.01, 0.001)

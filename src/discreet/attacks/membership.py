@@ -13,6 +13,7 @@ from discreet.errors import ParameterError
 from discreet.graph.graph import Graph
 
 LEAST_SHADOWS = 4
+"""Two with the node and two without: the fewest that have a spread."""
 _SPREAD = 1e-3
 """The least standard deviation of a confidence: fits that agree to the last bit say nothing about theirs."""
 

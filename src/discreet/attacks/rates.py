@@ -14,6 +14,7 @@ from discreet.errors import ParameterError
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
 CONFIDENCE = 0.95
+"""Two-sided, for every interval that a report of attacks prints."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from discreet.errors import ParameterError
 from discreet.privacy.events.gaussian import gaussian_epsilon
 
 LEAST_RUNS = 20
+"""In the half that proves: with fewer the interval is too wide to refute anything."""
 _THRESHOLDS = 400
+"""Candidates that the first half chooses from; the second half tests one, so their number costs no confidence."""
 
 
 @dataclass(frozen=True)

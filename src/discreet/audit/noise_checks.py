@@ -24,6 +24,7 @@ from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 
 _LARGEST_MATRIX = 80
+"""Columns that are compared pairwise: cost grows with their square, and a fault shows in few of them."""
 
 
 @dataclass(frozen=True)

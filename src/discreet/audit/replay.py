@@ -47,6 +47,7 @@ from discreet.privacy.plan import Plan, Stage
 from discreet.queries.gradients import LEAST_AT_ONCE, METRIC, MOST_AT_ONCE
 
 _PATIENCE = 50
+"""Draws until one has the public facts of the first pair; without any, a plan is calibrated for it."""
 _EXTRA_EVERY = 4
 """Every so many pairs a further graph is fitted beside the first."""
 CROWD = 100

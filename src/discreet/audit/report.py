@@ -32,9 +32,13 @@ from discreet.privacy.levels import Level
 
 Progress = Callable[[str, int, int], None]
 LEAST_RUNS = 80
+"""Half of them choose a test and half prove: see ``audit.bounds``."""
 _MOST_ASKED = 2_000_000
+"""Numbers that all runs of one plan may draw together, so that an audit ends in minutes."""
 _CROWDED = 1e-3
+"""Canaries times delta: above it the delta of so many canaries together hides what they would show."""
 _LEAST_HIDDEN = 16
+"""Units of a hidden layer: with fewer, the gradients of canaries overlap."""
 CAVEAT = (
     "An audit falsifies; it does not prove. A bound on epsilon from below says what an attack achieved on small "
     "graphs, not what the best attack could."

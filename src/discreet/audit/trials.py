@@ -33,10 +33,13 @@ from discreet.workers import map_in_workers
 
 Index = tuple[str, int]
 CHUNK = 250
+"""Trials per task of a worker: seconds of work, so that progress shows and memory stays small."""
 KEPT_ENTRIES = 12
+"""Entries of an answer that are kept of every trial; a fault of the noise shows in few of them."""
 LEAST_BYTES = 32  # four numbers on grids of 2²⁰ steps and more
 """How many entries of a stage's noise are kept for the tests of its distribution."""
 KEPT_FEATURES = 256
+"""Numbers that are kept of everything that a fit releases, for the discriminant to learn from."""
 
 
 @dataclass

@@ -27,6 +27,7 @@ from discreet.queries.gradients import GradientSteps
 NODES = 8
 """All pairs that are searched have this many nodes, so that one or two calibrations do for all of them."""
 _COINS = 4
+"""Draws of the sample of nodes in which a pair is tried; the worst counts."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from discreet.errors import DataNotFoundError, InterruptedRunError
 Row = dict[str, Any]
 LOG = logging.getLogger("discreet.bench")
 EVERY_SECONDS = 30.0
+"""Between two lines of progress."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from discreet.files import from_json
 
 Row = dict[str, Any]
 CONFIDENCE = 0.95
+"""Two-sided, for the intervals of tables."""
 CLAIMED = "nothing (a claim)"
 
 

@@ -18,6 +18,7 @@ from discreet.files import from_json, to_json
 from discreet.methods.declaration import DISCREET
 
 FORMAT = 1
+"""Part of the key of a stored result: a new number makes every trial run again."""
 EVERY = "*"
 DEFAULT = "default"  # in a grid: the setting is left out
 PRINTED = "paper: "  # the method of a trial that stands for a printed figure

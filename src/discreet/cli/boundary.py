@@ -32,6 +32,7 @@ from discreet.errors import (
 FAILED, MENDABLE, BUG = 1, 2, 70
 INTERRUPTED, UNREAD, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM
 LONGEST = 600
+"""Characters of a sentence on standard error: a file name or a value in it may be of any length."""
 REPORT = "please report it as SECURITY.md says, with the output of `discreet doctor`; --debug shows the traceback"
 _PACKAGE = Path(__file__).parents[1]
 # Promises of our own code that our own code broke.

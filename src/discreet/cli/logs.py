@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("discreet")
 LEVELS = ("debug", "info", "warning", "error")
 EVERY_SECONDS = 30.0
+"""Between two lines of progress where there is no terminal."""
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from discreet.cli.output import print_json, report, say
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6
+"""Names of classes in the line that says what was read."""
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph

@@ -14,6 +14,7 @@ from discreet.errors import GraphError
 
 Features: TypeAlias = np.ndarray | sp.csr_array
 UNLABELLED = -1
+"""The label of a node that has none."""
 # Beyond this, squares and sums of squares leave float32, and a bound that holds on paper can fail in fact.
 LARGEST_FEATURE = 1e12
 

@@ -24,6 +24,7 @@ SYNTHETIC = "csbm"
 SCHOOL_PREFIX = "fb100:"
 SCHOOL_FOLDER = "Facebook100"
 DEFAULT_MIN_CLASS_SIZE = 1000
+"""Facebook networks: classes of fewer nodes are left out, as the paper of GAP does."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,9 @@ from discreet.files import whole
 from discreet.limits import DOWNLOAD_BYTES
 
 _SECONDS = 60
+"""Without an answer after which a server counts as gone."""
 _CHUNK = 1 << 20
+"""Bytes that are read, hashed and written at once."""
 
 
 @cache

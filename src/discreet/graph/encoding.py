@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CATEGORIES = 100
+"""Words of a column that is read without a schema: more are names or texts, and are refused by name."""
 MOST_SCALED = 100  # tables of more numbers are word counts, embeddings or measurements that come scaled
 BLOCK = 16  # from so many columns of one stem on, they are one vector
 LOWER, UPPER = 0.01, 0.99  # percentiles between which a range is measured: a few wild values do not stretch it

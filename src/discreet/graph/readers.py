@@ -26,6 +26,7 @@ from discreet.graph.graph import MASKS, NamedSplit
 from discreet.graph.npz import PlainArrays
 
 NUM_GEOM_GCN_SPLITS = 10
+"""As that paper published them."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from discreet.graph.clean import sorted_unique
 from discreet.graph.graph import Graph
 
 _ROWS_AT_ONCE = 65_536
+"""Rows that are drawn at once, so that memory beyond the features themselves stays small."""
 
 
 def csbm(

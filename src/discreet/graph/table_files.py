@@ -24,6 +24,7 @@ PARQUET = (".parquet", ".pq")
 TABLE_SUFFIXES = (*SEPARATORS, *PARQUET)
 WIDE = 500  # from so many columns on, a reader of plain numbers is many times faster than a general one
 _BLOCK = 1 << 24
+"""Bytes that are read at once."""
 _LINE_END, _QUOTE = ord("\n"), b'"'
 
 

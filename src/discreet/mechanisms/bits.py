@@ -28,13 +28,16 @@ Bounds: TypeAlias = Callable[[int], tuple[int, int]]
 """What encloses a number p: for any ``bits``, whole numbers (low, high) with low ≤ 2^bits·p ≤ high."""
 
 KEY_BYTES = 32
+"""ChaCha20's."""
 WORD = 1 << 64
+"""Random words are of 64 bits."""
 ROUNDED_UP = 1 + 2.0**-48
 """Times a probability or a sensitivity that took a few roundings to compute: never below its true value."""
 SMALLEST_SCALE, LARGEST_SCALE = Fraction(1, 1 << 10), Fraction(1 << 44)
 """Of a geometric law, in steps: what its whole numbers are sure to hold and its loops to end in."""
 _MOST_BYTES = 1 << 38  # 2³² blocks of 64 bytes: all that ChaCha20's counter numbers (RFC 8439)
 _CHUNK = 1 << 10
+"""Numbers at once, so that a table of their bits stays in cache."""
 _ZEROS = memoryview(bytes(1 << 16))
 
 

@@ -59,9 +59,11 @@ MOST_STEPS = 1 << 62
 """Values are cut off there: half of what int64 holds."""
 SENSITIVITIES = (2.0**-300, 2.0**300)
 SMALLEST_MULTIPLIER = 2.0**-30
+"""Below it noise is no noise, and the step of the grid would be the larger part."""
 MOST_NOISE = 1 << 34
 """The largest multiplier times √size: beyond it 2⁴⁴ steps of noise leave too few for the values."""
 _CHUNK = 1 << 15
+"""Numbers that are noised at once, so that they stay in cache."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from discreet.queries.edge_cells import FlippedCells, LargestCells
 MOST_EPSILON = 30.0
 """Of EdgeRand: beyond, not one cell in 10¹³ is flipped, and its sieve has no scale."""
 _CHUNK = 1 << 18
+"""Members that are drawn at once."""
 _THINNED = 1 + 2.0**-40  # by which the sieve of LapGraph is wider than it must be
 
 

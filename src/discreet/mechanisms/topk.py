@@ -30,6 +30,7 @@ __all__ = [
     "release_gumbel",
 ]
 _ROUNDING = 1e-9
+"""What clipping in floating point may leave above the clip, relative."""
 _CHUNK = 1 << 22
 
 

@@ -70,6 +70,7 @@ class SimilarNodes:
 
 _REMEMBERED: OrderedDict[tuple[bytes, SimilarityMeasure], SimilarNodes] = OrderedDict()
 _MOST_REMEMBERED = 3
+"""Graphs whose neighbourhoods are kept: the fitted one and a few that are predicted on."""
 
 
 def similar_nodes(graph: Topology, measure: SimilarityMeasure) -> SimilarNodes:

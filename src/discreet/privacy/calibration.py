@@ -23,8 +23,11 @@ from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_
 from discreet.privacy.events.node_sampling import before_sampling
 
 RELATIVE_TOLERANCE = 1e-3
+"""By how much the factor may exceed the least one."""
 MOST_STEPS = 10**7
+"""More steps than anyone runs: a search that gets here has no bound to find."""
 _FORMAT = 3
+"""Part of the key of a remembered answer: a new number forgets what older versions found."""
 
 
 def calibrate(unit: DpEvent, epsilon: float, delta: float) -> float:

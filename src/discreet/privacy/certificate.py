@@ -32,6 +32,7 @@ SIGNATURE = "certificate.sig"
 """The one file that may lie in a release without being listed."""
 AUDIT = "audit.json"
 AUDIT_SCHEMA = 1
+"""Of ``audit.json``."""
 RELEASE_FILES = ("weights.safetensors", "config.json", "card.md")
 UNVERIFIED = "claimed by the paper, not verified"
 

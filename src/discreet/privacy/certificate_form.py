@@ -17,6 +17,7 @@ from discreet.limits import NODES
 from discreet.privacy.calibration import MOST_STEPS
 
 MOST_STAGES = 10_000
+"""Far above any plan; a certificate that anybody may have made must not fill memory."""
 
 Text = Annotated[str, Field(max_length=20_000)]
 Count = Annotated[int, Field(ge=0, le=NODES.high)]

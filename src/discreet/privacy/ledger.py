@@ -34,9 +34,11 @@ from discreet.privacy.filter import Cost, RenyiFilter, together
 from discreet.privacy.levels import parse_level
 
 FORMAT = 1
+"""SQLite's ``user_version`` of a ledger."""
 WAIT_SECONDS = 60.0
 """How long a process waits for another one's transaction; each takes milliseconds."""
 LONGEST_NAME = 200
+"""Characters of a name: names are printed in tables."""
 MOST_ENTRIES = 100_000
 """A ledger with more is not read: nobody releases that often, and a file from a stranger must not fill the memory."""
 

@@ -14,6 +14,7 @@ from discreet.privacy.loss_curve import LossCurve
 EPSILONS = (0.0, *(float(epsilon) for epsilon in np.geomspace(1e-3, 60.0, 150)))
 """Where the curve is computed: each ε gives one valid bound, and the least of them is used."""
 _STEPS = 10_000
+"""Of the sum that stands for the area under the curve."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from discreet.privacy.certificate_form import check_certificate
 from discreet.privacy.plan import Stage
 
 _TOLERANCE = 1e-9
+"""For rounding in another order of additions."""
 
 
 def check_ancestry(certificate: Mapping[str, Any], *, extended: bool) -> None:

@@ -24,6 +24,7 @@ from discreet.privacy.plan import Plan, Stage
 # Calibrated twice, on two machines, noise is the same up to what the search leaves open.
 _CALIBRATED = 2 * RELATIVE_TOLERANCE
 _ROUNDED = 1e-9
+"""For rounding in another order of additions."""
 _CALIBRATED_KEYS = ("noise_multiplier", "noise_std")
 """The numbers that a calibration finds; every other one follows from settings and public facts."""
 _EXACTLY = ("name", "mechanism", "metric", "runs", "shape", "answer_shape")

@@ -45,7 +45,9 @@ from discreet.release.load import load_release
 from discreet.release.verify import verify
 
 REPLAYED_PAIRS = 25
+"""A fault that changes every fit shows in the first; seconds for most methods."""
 CURATOR_RUNS = 100
+"""Enough to refute noise that is off by half; seconds."""
 FALSE_ALARM = 1e-6
 """How often an honest method fails the statistical check."""
 

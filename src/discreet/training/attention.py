@@ -15,6 +15,7 @@ from discreet.graph.parts import Topology
 from discreet.training.networks import ACTIVATIONS, Dropout, Linear
 
 _SLOPE = 0.2
+"""Of the leaky ReLU, as in the paper of GAT."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ from discreet.tuning.score import ACCURACY, Score, score_for
 
 SEARCH = "search"
 SMALLEST_SHARE = 1 / 1024
+"""Of the budget, for one trial: below it the trial learns nothing."""
 TOLERANCE = 1.01
+"""One per cent of a trial's budget is not worth another calibration."""
 Settings = Mapping[str, Any]
 Reserve = Callable[[Sequence[Plan], bool], object]
 """Gets the plans that will run, and whether scores without noise give away something that the level protects."""

@@ -27,6 +27,7 @@ from discreet.mechanisms.local.feature_range import (
 )
 
 _BLOCK = 1 << 22
+"""Numbers at once, so that memory does not grow with the table."""
 
 
 @dataclass(frozen=True)

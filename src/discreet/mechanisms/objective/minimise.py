@@ -12,6 +12,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms.objective.losses import ScalarLoss
 
 MAX_NEWTON_STEPS = 200
+"""Strongly convex problems take about ten; what takes more is refused, never released half-way."""
 _ARMIJO = 1e-4  # the share of the predicted descent that a step must bring
 
 

@@ -57,7 +57,9 @@ NETWORK = "network"
 
 DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 DEFAULT_WIDTH = 16
+"""Noise falls on every column, so few of them."""
 PLAIN_WIDTH = 128
+"""Where there is no noise, width costs only time."""
 WIDE = 256
 """Width where it does no harm: rows are reduced to few directions before anything is trained on them."""
 DEFAULT_SPLIT = (0.3, 0.3, 0.7)

@@ -63,6 +63,7 @@ from discreet.training.private import Descent, train_privately
 REPEATED, HALF_AT = 0.08, 4.0
 """How much neighbours of sharpness 1 repeat each other where there are many, and the mean degree of half of that."""
 _TINY = 1e-9
+"""Keeps logarithms finite."""
 
 
 @dataclass(eq=False, repr=False)

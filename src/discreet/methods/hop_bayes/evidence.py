@@ -20,8 +20,6 @@ from discreet.methods.hop_bayes.budget import evidence_name, second_name
 from discreet.methods.hop_bayes.hubs import hub_messages
 from discreet.queries.evidence import message_bound
 
-_HALF = 0.5
-
 
 class Ask(Protocol):
     """Whoever answers a query for received messages: a curator, or plain sums where nothing is protected."""
@@ -73,7 +71,7 @@ class Evidence:
     @property
     def noise_std(self) -> float:
         """The noise on sums: of the average of both halves where they ask for the same."""
-        return self.first_std * _HALF**0.5 if self.halves and not self.through_hubs else self.first_std
+        return self.first_std * 0.5**0.5 if self.halves and not self.through_hubs else self.first_std
 
     # ---------------------------------------------------------------- fit
 
@@ -101,7 +99,7 @@ class Evidence:
         second = ask(second_name(number), messages=messages, receivers=receivers)
         if self.through_hubs:
             return Received(everyone, first, second, scale)
-        return Received(everyone, _HALF * (first + second), scale=scale)
+        return Received(everyone, 0.5 * (first + second), scale=scale)
 
     def keep(self, received: Received) -> None:
         """Cache what the receivers of the next graph received."""

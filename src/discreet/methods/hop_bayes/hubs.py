@@ -29,6 +29,7 @@ _SURE = 3.0
 _FULL_AT = 1.0
 """A hub speaks in full from this many standard deviations of its noise (and as many neighbours) on."""
 _TINY = 1e-12
+"""Keeps the direction of a row of zeros finite."""
 
 
 # -------------------------------------------------------------------- whether, and what hubs tell

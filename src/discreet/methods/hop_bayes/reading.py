@@ -16,6 +16,7 @@ from discreet.arrays import FloatArray, IntArray
 from discreet.methods.hop_bayes.links import LinkModel
 
 _TINY = 1e-12
+"""Keeps quotients by zero finite."""
 
 
 def damped(rows: FloatArray) -> FloatArray:
@@ -88,7 +89,9 @@ def _spread() -> FloatArray:
 _ROWS = 4000
 """Enough to fit a few numbers per class; more would only take time."""
 _PENALTY = 1e-3
+"""On squared weights: enough for a unique minimum where classes are separable."""
 _STEPS = 100
+"""Of L-BFGS; a few numbers per class are at rest long before."""
 _FULL_AT = 3.0
 """A direction counts in full from about this many standard deviations of the noise on."""
 

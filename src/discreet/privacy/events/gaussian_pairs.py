@@ -22,7 +22,9 @@ TAIL_DEVIATIONS = 9.5
 """Beyond it a normal variable has less than 1.1e-21 of its mass, which is charged as infinite loss."""
 
 _COARSE_POINTS = 4001
+"""Of the grid that Newton starts from; its answers do not depend on it."""
 _CHUNK = 1 << 15
+"""Losses that are solved at once, so that memory stays small."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dp_accounting.rdp import rdp_privacy_accountant as rdp
 from discreet.arrays import FloatArray
 
 PLD_INTERVAL = 1e-4
+"""Losses are rounded up to multiples of it, dp_accounting's own choice: finer costs time and moves ε by less."""
 LARGEST_LOSS = 250.0
 """A single step that loses more is charged as infinite loss: safe, and the grid stays within memory."""
 HOPELESS_LOSS = 1000.0

@@ -37,6 +37,7 @@ from discreet.privacy.events.grids import RDP_ORDERS
 LOGARITHMIC, GEOMETRIC = 0.0, 1.0
 SHAPES = {"logarithmic": LOGARITHMIC, "geometric": GEOMETRIC}
 _HAIR = 1e-9
+"""γ is rounded to the side on which the bound holds: up where it is drawn with, down where it is accounted."""
 _MOST_AT_ONCE = 1 << 20  # coins: 8 MB of random bits
 
 

@@ -11,6 +11,7 @@ from discreet.release.report.page import environment, sweep_chart
 
 FILTERS = ("dataset", "method", "level", "split", "epsilon")
 MOST_CURVES = 6
+"""As many as a picture can show apart."""
 
 
 def render_bench(paths: Sequence[Path]) -> str:

@@ -16,6 +16,7 @@ from discreet.files import from_json, read_text
 MOST_ROWS = 20_000
 """Rows of a table that a page shows; a browser sorts them without a pause."""
 MOST_ATTACKS = 200
+"""Rows of a report that anybody may have made."""
 
 
 class Attack(NamedTuple):
