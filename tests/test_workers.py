@@ -16,12 +16,12 @@ from discreet.workers import map_in_workers
 
 SLEEPERS = """
 import signal, sys
-from discreet.cli.boundary import boundary
+from discreet.cli.boundary import exit_code
 from discreet.workers import map_in_workers
 from tests.test_workers import announce_and_sleep
 
 if __name__ == "__main__":
-    with boundary() as ending:
+    with exit_code() as ending:
         for _ in map_in_workers(announce_and_sleep, [sys.argv[1]] * 2, 2):
             pass
     sys.exit(ending.code)

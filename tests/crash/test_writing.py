@@ -28,11 +28,11 @@ for number in range(10**6):
 LIMITED = f"""
 import resource, signal, sys
 from pathlib import Path
-from discreet.cli.boundary import boundary
+from discreet.cli.boundary import exit_code
 from discreet.files import write_folder
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
-with boundary() as ending:
+with exit_code() as ending:
     write_folder(Path(sys.argv[1]), {{str(i): b"x" * {SIZE} for i in range({FILES})}})
 sys.exit(ending.code)
 """

@@ -31,7 +31,7 @@ from discreet.cli import (
     tune,
     verify,
 )
-from discreet.cli.boundary import boundary, bugs_named
+from discreet.cli.boundary import bugs_named, exit_code
 from discreet.cli.logs import logging_to_stderr
 from discreet.cli.options import Debug, LogJson, LogLevel
 
@@ -86,7 +86,7 @@ def _options_of_the_command_itself(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; ``boundary`` says what the exit codes mean."""
-    with boundary() as ending:
+    with exit_code() as ending:
         code = app(args=arguments, prog_name="discreet", standalone_mode=False)
         ending.code = code if isinstance(code, int) else 0
     return ending.code

@@ -81,13 +81,13 @@ def bugs_named(debug: bool) -> Iterator[None]:
 
 @dataclass
 class Ending:
-    """How the command line ended; what runs inside :func:`boundary` may set its own code."""
+    """How the command line ended; what runs inside :func:`exit_code` may set its own code."""
 
     code: int = 0
 
 
 @contextmanager
-def boundary() -> Iterator[Ending]:
+def exit_code() -> Iterator[Ending]:
     """Around the command line: how it ended, with one sentence on standard error where it was not well."""
     _never_fail_to_print()
     ending = Ending()

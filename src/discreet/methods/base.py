@@ -21,7 +21,7 @@ from discreet.arrays import Array, Arrays, IntArray, SingleArray
 from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
-from discreet.graph.graph import PublicFacts
+from discreet.graph.graph import Graph, PublicFacts
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, PublicPart
 from discreet.graph.schema import Schema
@@ -156,6 +156,10 @@ class NodeClassifier(BaseEstimator):
     def _uncovered(self, part: PublicPart) -> str | None:
         """Why predictions on this graph would leave the guarantee, or None."""
         return None
+
+    def _uncovered_on(self, graph: Graph) -> str | None:
+        """The same of a whole graph, as the model reads it."""
+        return self._uncovered(self._checked_privacy().level.split(graph)[0])
 
     def _wrong_audience(self, audience: str) -> str | None:
         """Every row is some node's own: where own rows are not covered, each may go to its node alone."""

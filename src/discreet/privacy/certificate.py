@@ -17,9 +17,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.errors import CertificateError
 from discreet.files import from_json, to_json
 from discreet.graph.graph import PublicFacts
-from discreet.privacy import events
 from discreet.privacy.accountants import accountant_versions
-from discreet.privacy.assurance import is_exact
 from discreet.privacy.budget import delta_reason
 from discreet.privacy.coverage import COVERAGE, duties
 from discreet.privacy.plan import Plan
@@ -69,42 +67,34 @@ def make_certificate(
     ``facts`` are the public facts that the plan was made from, the fitted graph's first. ``spent`` is what the
     curator's ledger says ran; a certificate is made only if that equals the plan.
     """
-    planned = [leaf for stage in plan.stages for _ in range(stage.runs) for leaf in events.leaves(stage.event)]
-    if list(events.leaves(spent)) != planned:
+    if not plan.is_what_ran(spent):
         raise CertificateError("the ledger does not match the plan")
-    level = plan.privacy.level
+    level, planned = plan.privacy.level, plan.to_json()
     content = {
         "schema": SCHEMA,
         "task": "node classification",
-        "method": plan.method,
-        "accounting": plan.accounting,
+        **planned,
         **({"claim": {"by": plan.claim.formulas, "status": UNVERIFIED}} if plan.claim else {}),
         "level": {"spec": level.spec, "relation": level.describe_on(any(graph.weighted for graph in facts))},
         "public": level.public_knowledge(),
         "trust": _trust(level.kind),
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
-        "epsilon": plan.epsilon,
-        "delta": plan.delta,
         "delta_reason": delta_reason(plan.privacy, max(graph.num_nodes for graph in facts)),
-        "budget": {"epsilon": plan.privacy.epsilon, "delta": plan.privacy.delta},
-        "epsilon_by_accountant": plan.spend(),
         "facts": [asdict(graph) for graph in facts],
-        "stages": [stage.to_json() for stage in plan.stages],
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
-        "notes": list(plan.notes),
         "duties": duties(plan.covers, level),
-        "caveats": [_arithmetic(plan), *CAVEATS],
+        "caveats": [_arithmetic(planned["stages"]), *CAVEATS],
         "versions": {**accountant_versions(), **versions},
     }
     made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATEMENT)})
     return made
 
 
-def _arithmetic(plan: Plan) -> str:
+def _arithmetic(stages: Sequence[Mapping[str, Any]]) -> str:
     """What is true of the noise in the machine's arithmetic."""
-    rough = [stage.name for stage in plan.stages if stage.is_private and not is_exact(stage.mechanism)]
-    return IN_FLOATING_POINT.format(stages=", ".join(map(repr, rough))) if rough else ON_A_GRID
+    inexact = [stage["name"] for stage in stages if not stage["noise"]["exact"]]
+    return IN_FLOATING_POINT.format(stages=", ".join(map(repr, inexact))) if inexact else ON_A_GRID
 
 
 def seal(certificate: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:

@@ -185,6 +185,24 @@ class Plan:
         """ε under each accountant that knows the whole plan."""
         return spend(self.event(), self.delta)
 
+    def is_what_ran(self, spent: DpEvent) -> bool:
+        """Whether a ledger's events are those of the stages, each as often and in this order."""
+        planned = [leaf for stage in self.stages for _ in range(stage.runs) for leaf in events.leaves(stage.event)]
+        return list(events.leaves(spent)) == planned
+
+    def to_json(self) -> dict[str, Any]:
+        """What is asked and spent: plain values for the certificate, infinities as they are."""
+        return {
+            "method": self.method,
+            "accounting": self.accounting,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "budget": {"epsilon": self.privacy.epsilon, "delta": self.privacy.delta},
+            "epsilon_by_accountant": self.spend(),
+            "stages": [stage.to_json() for stage in self.stages],
+            "notes": list(self.notes),
+        }
+
     def __str__(self) -> str:
         """A table that a privacy reviewer can sign."""
         return _render(self)

@@ -68,10 +68,9 @@ def _labelled(graph: Graph, ids: str | None) -> dict[str, BoolArray]:
 
 def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
     """Whether figures are a function of the release and of what is public: covered predictions, public labels."""
-    level = estimator._checked_privacy().level
-    if LABELS in level.private or estimator.covers != "weights+predictions":
+    if LABELS in estimator._checked_privacy().level.private or estimator.covers != "weights+predictions":
         return False
-    return estimator._uncovered(level.split(with_classes_of(estimator, graph))[0]) is None
+    return estimator._uncovered_on(with_classes_of(estimator, graph)) is None
 
 
 def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
