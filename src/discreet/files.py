@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DataNotFoundError, InvalidInputError, OutputExistsError, OutputUnusableError, ParameterError
-from discreet.limits import TEXT_BYTES
+from discreet.limits import TEXT_BYTES, shown
 
 INFINITE = "infinite"
 PARTIAL = ".partial"
@@ -143,6 +144,16 @@ def read_text(path: Path, what: str) -> str:
         if isinstance(error, InvalidInputError):
             raise
         raise DataNotFoundError(f"the {what} at {path} cannot be read: {reason}") from None
+
+
+def json_or_text(text: str, option: str) -> Any:
+    """A value that was written at an option of the command: JSON, or else the word itself."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ParameterError(f"{option}: {shown(text)} is nested too deeply") from None
+    except ValueError:  # a word, or a number of more than 4,300 digits
+        return text
 
 
 def parse_toml(text: str, name: str) -> dict[str, Any]:

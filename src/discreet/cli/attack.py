@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.logs import progress_bars
-from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.options import DataOptions, Json, MethodOptions, Workers, prepare
 from discreet.cli.output import print_json, print_rows
-from discreet.limits import SAMPLES, THREADS, TRIALS
+from discreet.limits import SAMPLES, TRIALS
 
 if TYPE_CHECKING:
     from discreet.attacks.report import AttackReport, Effort
@@ -38,7 +38,7 @@ class AttackOptions:
             min=0, max=SAMPLES.high, help="Fits with and without one unit, for the game with a ceiling; 0 for none."
         ),
     ] = 100
-    workers: Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")] = 0
+    workers: Workers = 0
     compare: Annotated[bool, typer.Option(help="Attack a network without privacy, and one on features, too.")] = True
     uncovered: Annotated[
         bool, typer.Option("--uncovered", help="Attack predictions that leave the guarantee, too.")

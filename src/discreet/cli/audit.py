@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.logs import progress_bars
-from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads
+from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads, Workers
 from discreet.cli.output import print_json, print_rows
 from discreet.errors import ParameterError
-from discreet.limits import SAMPLES, SEED, THREADS
+from discreet.limits import SAMPLES, SEED
 
 if TYPE_CHECKING:
     from discreet.audit.report import AuditReport, Effort
@@ -55,7 +55,7 @@ class EffortOptions:
             min=0, max=SAMPLES.high, help="Canary nodes for an audit in one fit (node level, change=null); 0 for none."
         ),
     ] = 0
-    workers: Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")] = 0
+    workers: Workers = 0
     alpha: Annotated[float, typer.Option(help="How often an honest method may be called a violation.")] = 1e-4
 
     def effort(self, seed: int) -> Effort:

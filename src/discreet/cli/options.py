@@ -83,6 +83,7 @@ Threads = Annotated[
         min=THREADS.low, max=THREADS.high, help="Threads that torch may use; its own choice where none is given."
     ),
 ]
+Workers = Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
 ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from discreet import limits
 from discreet.errors import ParameterError
+from discreet.files import json_or_text
 from discreet.limits import Count, Limit
 
 
@@ -144,12 +144,7 @@ def admits(estimator_class: type, key: str, value: Any) -> bool:
 def _from_text(text: str) -> Any:
     if text in ("inf", "infinity"):
         return float("inf")
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ParameterError(f"--set: {limits.shown(text)} is nested too deeply") from None
-    except ValueError:  # a word, or a number of more than 4,300 digits
-        return text
+    return json_or_text(text, "--set")
 
 
 def _tuples(value: Any) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from discreet.arrays import FloatArray, IntArray
+from discreet.arrays import BoolArray, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 
 Solver = Literal["ista", "push"]
@@ -145,6 +145,26 @@ def _grown(indices: IntArray, data: FloatArray, needed: int) -> tuple[IntArray, 
 
 
 @_compiled
+def _collect(
+    touched: IntArray,
+    estimate: FloatArray,
+    residual: FloatArray,
+    seen: BoolArray,
+    found: IntArray,
+    values: FloatArray,
+    filled: int,
+) -> tuple[IntArray, FloatArray, int]:
+    """Append the positive estimates of one source to ``found`` and ``values``, and clear its working arrays."""
+    found, values = _grown(found, values, filled + len(touched))
+    for v in touched:
+        if estimate[v] > 0:
+            found[filled], values[filled] = v, estimate[v]
+            filled += 1
+        residual[v], estimate[v], seen[v] = 0.0, 0.0, False
+    return found, values, filled
+
+
+@_compiled
 def _push_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: float, rho: float) -> Rows:
     """Push while some residual exceeds ρ·deg: α of it stays, the rest goes to the neighbours."""
     n = len(indptr) - 1
@@ -181,13 +201,7 @@ def _push_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: fl
                     queued[v] = True
                     queue[tail] = v
                     tail = (tail + 1) % (n + 1)
-        found, values = _grown(found, values, filled + count)
-        for position in range(count):
-            v = touched[position]
-            if estimate[v] > 0:
-                found[filled], values[filled] = v, estimate[v]
-                filled += 1
-            residual[v], estimate[v], seen[v] = 0.0, 0.0, False
+        found, values, filled = _collect(touched[:count], estimate, residual, seen, found, values, filled)
         starts[at + 1] = filled
     return starts, found[:filled], values[:filled]
 
@@ -235,12 +249,6 @@ def _ista_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: fl
                         seen[v] = True
                         touched[count] = v
                         count += 1
-        found, values = _grown(found, values, filled + count)
-        for position in range(count):
-            v = touched[position]
-            if estimate[v] > 0:
-                found[filled], values[filled] = v, estimate[v]
-                filled += 1
-            residual[v], estimate[v], seen[v] = 0.0, 0.0, False
+        found, values, filled = _collect(touched[:count], estimate, residual, seen, found, values, filled)
         starts[at + 1] = filled
     return starts, found[:filled], values[:filled]

@@ -189,8 +189,19 @@ def module_state(name: str, module: nn.Module) -> Arrays:
     return {f"{name}.{key}": value.detach().cpu().numpy() for key, value in module.state_dict().items()}
 
 
+def modules_state(modules: Mapping[str, nn.Module]) -> Arrays:
+    """The parameters of several modules, each name prefixed by its module's."""
+    return {key: value for name, module in modules.items() for key, value in module_state(name, module).items()}
+
+
 def restore_module(name: str, module: Module, state: Mapping[str, Array]) -> Module:
     """Fill a module with what :func:`module_state` gave, and set it to predict."""
     found = {key: torch.tensor(state[f"{name}.{key}"]) for key in module.state_dict()}
     module.load_state_dict(found)
     return module.eval()
+
+
+def restore_modules(modules: Mapping[str, nn.Module], state: Mapping[str, Array]) -> None:
+    """Fill modules with what :func:`modules_state` gave, and set them to predict."""
+    for name, module in modules.items():
+        restore_module(name, module, state)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.files import parse_toml, read_text
+from discreet.files import json_or_text, parse_toml, read_text
 from discreet.limits import TRIALS, shown
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -64,9 +64,9 @@ def parse_search(texts: Iterable[str]) -> dict[str, Choice | Range]:
             raise ParameterError(f"--search takes key=a,b,c or key=low..high, not {shown(text)}")
         match = _RANGE.fullmatch(given)
         space[key] = (
-            _range(key, _value(match[1]), _value(match[2]), match[3] is not None)
+            _range(key, json_or_text(match[1], "--search"), json_or_text(match[2], "--search"), match[3] is not None)
             if match
-            else Choice(tuple(_value(part) for part in given.split(",")))
+            else Choice(tuple(json_or_text(part, "--search") for part in given.split(",")))
         )
     return space
 
@@ -112,12 +112,3 @@ def _range(key: str, low: Any, high: Any, log: bool) -> Range:
     if log and low <= 0:
         raise ParameterError(f"search key {key}: a logarithmic range starts above 0, not at {low}")
     return Range(low, high, log)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ParameterError(f"--search: {shown(text)} is nested too deeply") from None
-    except ValueError:  # a word, or a number of more than 4,300 digits
-        return text

@@ -50,7 +50,7 @@ from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_paramet
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress, train_beside, train_on_features
-from discreet.training.networks import MLP, Head, module_state, restore_module, widths_of
+from discreet.training.networks import MLP, Head, modules_state, restore_modules, widths_of
 from discreet.training.private import Descent, train_privately
 
 NETWORK = "network"
@@ -363,9 +363,7 @@ class DPDGC(TrainedClassifier):
         return {"network": self.network_} if joint else {"network": self.network_, "head": self.head_}
 
     def _state(self) -> Arrays:
-        weights = {
-            key: value for name, module in self._modules().items() for key, value in module_state(name, module).items()
-        }
+        weights = modules_state(self._modules())
         return {**weights, "cache": self.cache_.cpu().numpy(), "key": np.frombuffer(self.key_, dtype=np.uint8)}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
@@ -375,5 +373,4 @@ class DPDGC(TrainedClassifier):
         else:
             self.network_ = self._feature_network()
             self.head_ = self._head(self.cache_.shape[1])
-        for name, module in self._modules().items():
-            restore_module(name, module, state)
+        restore_modules(self._modules(), state)

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
+from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
@@ -44,8 +44,8 @@ from discreet.training.networks import (
     HeadBeside,
     Linear,
     OwnView,
-    module_state,
-    restore_module,
+    modules_state,
+    restore_modules,
     widths_of,
 )
 from discreet.training.private import Descent, train_privately
@@ -293,24 +293,14 @@ class GAP(WeighsClasses):
         return {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
 
     def _state(self) -> Arrays:
-        caches = {
-            f"cache.{number}.{hop}": rows.cpu().numpy()
-            for number, hops in enumerate(self.caches_)
-            for hop, rows in enumerate(hops, start=1)
-        }
-        weights = {k: v for name, module in self._modules().items() for k, v in module_state(name, module).items()}
-        return {**weights, **caches, **self.keys_.state()}
+        return {**modules_state(self._modules()), **caches_state(self.caches_), **self.keys_.state()}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
-        for name, module in self._modules().items():
-            restore_module(name, module, state)
+        restore_modules(self._modules(), state)
         graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
-        self.caches_ = [
-            [torch.tensor(np.asarray(state[f"cache.{number}.{hop}"])) for hop in range(1, self._hops() + 1)]
-            for number in range(graphs)
-        ]
+        self.caches_ = restore_caches(state, graphs, self._hops())
 
 
 def stage_name(number: int, hop: int) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -21,6 +20,7 @@ from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
+from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows
 from discreet.ops.sparse import feature_tensor, hop_matrix
@@ -29,7 +29,7 @@ from discreet.privacy.plan import Stage
 from discreet.privacy.query import Query
 from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress, train_beside, train_on_features
-from discreet.training.networks import MLP, Head, OwnView, module_state, restore_module, widths_of
+from discreet.training.networks import MLP, Head, OwnView, modules_state, restore_modules, widths_of
 
 
 @dataclass(eq=False, repr=False)
@@ -196,24 +196,14 @@ class ProgressiveClassifier(TrainedClassifier):
         return {"encoder": self.encoder_, **{f"head {i}": head for i, head in enumerate(self.heads_, start=1)}}
 
     def _state(self) -> Arrays:
-        caches = {
-            f"cache.{number}.{stage}": rows.cpu().numpy()
-            for number, arrived in enumerate(self.caches_)
-            for stage, rows in enumerate(arrived, start=1)
-        }
-        weights = {k: v for name, module in self._modules().items() for k, v in module_state(name, module).items()}
-        return {**weights, **caches, **self.keys_.state()}
+        return {**modules_state(self._modules()), **caches_state(self.caches_), **self.keys_.state()}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self._make_networks(self._generator)
-        for name, module in self._modules().items():
-            restore_module(name, module, state)
+        restore_modules(self._modules(), state)
         graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
-        self.caches_ = [
-            [torch.tensor(np.asarray(state[f"cache.{number}.{stage}"])) for stage in range(1, self.stages + 1)]
-            for number in range(graphs)
-        ]
+        self.caches_ = restore_caches(state, graphs, self.stages)
 
 
 def stage_name(number: int, stage: int) -> str:

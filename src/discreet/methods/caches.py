@@ -1,0 +1,28 @@
+"""Released rows that predictions read: several tensors for each graph that was asked, as arrays of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from discreet.arrays import Array, Arrays
+
+
+def caches_state(caches: Sequence[Sequence[Tensor]]) -> Arrays:
+    """``cache.0.1``, ``cache.0.2``, … of the first graph, ``cache.1.1``, … of the next."""
+    return {
+        f"cache.{number}.{place}": rows.cpu().numpy()
+        for number, of_graph in enumerate(caches)
+        for place, rows in enumerate(of_graph, start=1)
+    }
+
+
+def restore_caches(state: Mapping[str, Array], graphs: int, per_graph: int) -> list[list[Tensor]]:
+    """Inverse of :func:`caches_state`."""
+    return [
+        [torch.tensor(np.asarray(state[f"cache.{number}.{place}"])) for place in range(1, per_graph + 1)]
+        for number in range(graphs)
+    ]
