@@ -248,7 +248,8 @@ def check_rows(model: nn.Module, losses_of: Callable[[], Tensor], *, seed: int =
     """Refuse a model whose examples meet, or whose rows are not grouped by example.
 
     Weighting the losses by random numbers must weight every example's rows of every layer by its own number.
-    Whether it does is a fact of the model's structure, not of the data; costs two backward passes, once.
+    Whether it does is a fact of the model's structure, not of the data (the numbers are fixed by a public seed and
+    nothing of them is released); costs two backward passes, once.
     """
     losses, calls = record(model, losses_of)
     weights = torch.rand(len(losses), generator=torch.Generator().manual_seed(seed)).to(losses) + 0.5

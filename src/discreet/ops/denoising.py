@@ -88,6 +88,7 @@ def denoise(
 
 def _row_norms(rows: Denoised) -> Tensor:
     """‖h‖ of every row by E(hᵀg)² = ‖h‖² over random signs g. The signs are fixed: this is a scale, to a tenth."""
+    # no privacy noise: rows are reports that were made private before they came here, or public
     signs = np.random.default_rng(0).integers(0, 2, size=(rows.shape[1], _PROBES)) * 2.0 - 1.0
     image = rows @ torch.tensor(signs, dtype=torch.float32, device=rows.rows.device)
     return image.square().mean(dim=1, keepdim=True).sqrt()

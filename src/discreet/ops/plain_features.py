@@ -23,7 +23,7 @@ def plain_width(name: PlainName, public: PublicFacts) -> int:
 
 
 def plain_features(name: PlainName, graph: Topology, public: PublicFacts, rng: np.random.Generator) -> Any:
-    """CSR rows made of the public graph alone.
+    """CSR rows made of the public graph alone; ``rng`` has a public seed, for no record is read that it could hide.
 
     *random*: what the multi-bit mechanism reports of a record that says nothing, a sign at a random place. *degree*:
     the degree as a one-hot row. *ones*: the same for all. *topology*: every node its own column, so that a network

@@ -45,7 +45,7 @@ def within(points: SingleArray, distance: float, most: int) -> sp.csr_array:
 
 
 def distance_for(points: SingleArray, similar: float, seed: int) -> float:
-    """The distance within which a node has ``similar`` others on average, from a sample of nodes."""
+    """The distance within which a node has ``similar`` others on average, from a sample of nodes by a public seed."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(points), size=min(_SAMPLE, len(points)), replace=False))
     found = np.concatenate([np.delete(row, 0) for row in np.sort(_squares_from(points, points[chosen]), axis=1)])
@@ -98,7 +98,7 @@ class WalkCounts:
         return _ones(row, column, n)
 
     def threshold_for(self, similar: float, seed: int) -> float:
-        """The threshold that ``similar`` nodes pass on average, from a sample of nodes."""
+        """The threshold that ``similar`` nodes pass on average, from a sample of nodes by a public seed."""
         n = self._matrix.shape[0]
         chosen = np.sort(np.random.default_rng(seed).choice(n, size=min(_SAMPLE, n), replace=False))
         shares = np.concatenate(

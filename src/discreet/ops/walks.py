@@ -1,6 +1,7 @@
 """Random walks on a public graph, and embeddings of nodes from who meets whom on them.
 
 Many walkers step together, as arrays: nothing has to be compiled, and a step costs a few operations per walker.
+Chance is seeded by the method's public ``random_state``; edges are public where this is used (level ``local``).
 """
 
 from __future__ import annotations

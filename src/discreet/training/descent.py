@@ -203,7 +203,10 @@ def train_on_features(
 
 
 def batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """All rows at once (the same tensor object each time), or shuffled parts."""
+    """All rows at once (the same tensor object each time), or shuffled parts, in an order of the public seed.
+
+    For public or released rows: batches of private examples are drawn by the curator (``mechanisms.dpsgd``).
+    """
     if size >= len(rows):
         yield rows
         return
@@ -248,6 +251,7 @@ def train_beside(
         network.eval()
 
     def forward(batch: Tensor) -> Tensor:
+        # dropout of the public seed, over public records beside released rows
         seen = torch.rand(len(batch), 1, generator=generator, device=device) >= own_dropout
         logits: Tensor = head(torch.cat([own[batch] * seen, beside[batch]], dim=1))
         return logits
