@@ -68,7 +68,10 @@ register_affine(Linear, weight_is_in_by_out=True)  # so that its gradients are c
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from its own generator, so that fits do not touch torch's global state."""
+    """Dropout that draws from its own generator, so that fits do not touch torch's global state.
+
+    For public records: networks that are trained by noisy steps have a rate of 0.
+    """
 
     def __init__(self, rate: float, generator: torch.Generator) -> None:
         """Keep the generator; nothing is drawn yet."""
