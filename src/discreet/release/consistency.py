@@ -1,0 +1,128 @@
+"""Whether the configuration, the card and the certificate of a release say the same.
+
+Figures, facts and names are compared for every version; words only where this version wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from discreet.errors import CertificateError
+from discreet.files import from_json
+from discreet.graph.graph import PublicFacts
+from discreet.privacy.budget import Privacy, delta_reason
+from discreet.privacy.card import guarantee_lines, render_card
+from discreet.privacy.coverage import COVERAGE, duties
+from discreet.privacy.levels import parse_level
+from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
+from discreet.privacy.statement import check_date
+
+FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
+"""The first version that wrote certificates of schema 2; what says to be of schema 1 is older, whatever it says."""
+
+
+def check_configuration(release: ReleaseFolder) -> str:
+    """The configuration, the card and the certificate tell one story: version, method, level, budget, δ, facts."""
+    config, certificate = release.config(), release.certificate
+    _check_version(certificate)
+    level, given, budget = parse_level(certificate["level"]["spec"]), config["privacy"], certificate["budget"]
+    searched, added = certificate.get("trial_stages") is not None, config.get("extensions", [])
+    facts = [config["public"], *config["extra_public"], *(extension["public"] for extension in added)]
+    pairs = {
+        "method": (certificate["method"], config["method"]),
+        "level": (level.spec, parse_level(given["level"]).spec),
+    }
+    if added:  # its budget is what all of it costs; that this is so, is checked with the plan
+        pairs["budget"] = (budget, {"epsilon": certificate["epsilon"], "delta": certificate["delta"]})
+    elif searched:  # a trial has a part of the budget's epsilon, and its delta in figures
+        pairs["delta"] = (certificate["delta"], given["delta"])
+        if from_json(given["epsilon"]) > from_json(budget["epsilon"]):
+            raise CertificateError(f"the budget is epsilon {budget['epsilon']}, a trial had {given['epsilon']} of it")
+    else:
+        pairs |= {"epsilon": (budget["epsilon"], given["epsilon"]), "delta": (budget["delta"], given["delta"])}
+    if certificate["schema"] > 1:
+        pairs["public facts"] = (certificate["facts"], facts)
+    for name, (stated, configured) in pairs.items():
+        if stated != configured:
+            raise CertificateError(f"the certificate says {name} {stated!r:.80}, {CONFIG} says {configured!r:.80}")
+    privacy = Privacy(level, from_json(budget["epsilon"]), budget["delta"])
+    nodes = _check_facts(facts)
+    expected = privacy.resolve_delta(nodes)
+    if certificate["delta"] != expected:
+        raise CertificateError(f"delta is stated as {certificate['delta']:g}, the budget gives {expected:g}")
+    if certificate["delta"] == 0 and level.kind != "local":
+        raise CertificateError(f"delta is 0, which level {level.spec} does not have")
+    if certificate["covers"]["name"] not in COVERAGE:
+        raise CertificateError(f"there is no coverage {certificate['covers']['name']!r:.80}")
+    if certificate["schema"] > 1:
+        check_date(certificate["date"])
+    if same_version(certificate):
+        _check_words(release, privacy, nodes)
+    else:
+        _check_card_figures(release)
+    return f"{config['method']} at level {level.spec}"
+
+
+def _check_facts(listed: list[Mapping[str, Any]]) -> int:
+    """The largest number of nodes, once the numbers of every graph can be true together."""
+    for given in listed:
+        facts = PublicFacts(**given)
+        if facts.num_nodes < 1 or facts.num_train + facts.num_val > facts.num_nodes:
+            raise CertificateError(f"these public facts are those of no graph: {asdict(facts)}")
+    return max(int(facts["num_nodes"]) for facts in listed)
+
+
+def _check_version(certificate: Mapping[str, Any]) -> None:
+    """The version that wrote the certificate is said, in the one way it can be written, and can be true."""
+    stated, now = certificate["versions"].get("discreet"), version("discreet")
+    if stated is None:
+        raise CertificateError("the certificate does not say which version of discreet wrote it")
+    try:
+        made_by = Version(stated)
+    except InvalidVersion:
+        made_by = None
+    if made_by is None or str(made_by) != stated:
+        raise CertificateError(f"the certificate was written by version {stated!r:.60}, which is no version")
+    if made_by > Version(now):
+        raise CertificateError(f"the certificate was written by version {stated:.60}, which is newer than this, {now}")
+    if certificate["schema"] > 1 and made_by < Version(FIRST_OF_SCHEMA_2):
+        raise CertificateError(f"version {stated:.60} wrote no certificates of schema {certificate['schema']}")
+
+
+def same_version(certificate: Mapping[str, Any]) -> bool:
+    """Whether this version wrote it, so that every word can be compared."""
+    return certificate["schema"] > 1 and certificate["versions"].get("discreet") == version("discreet")
+
+
+def _check_card_figures(release: ReleaseFolder) -> None:
+    """The card of another version: its words may be others, its figures and what is protected may not."""
+    try:
+        written = release.files[CARD].decode()
+    except UnicodeDecodeError:
+        raise CertificateError(f"{CARD} is not a text") from None
+    if guarantee_lines(written) != guarantee_lines(render_card(release.certificate)):
+        raise CertificateError(f"{CARD} does not state the guarantee that the certificate states")
+
+
+def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
+    """What people read follows from the rest."""
+    certificate, level = release.certificate, privacy.level
+    covers = certificate["covers"]["name"]
+    weighted = any(graph.get("weighted", False) for graph in certificate["facts"])
+    expected = {
+        "level": {"spec": level.spec, "relation": level.describe_on(weighted)},
+        "public": level.public_knowledge(),
+        "covers": {"name": covers, "means": COVERAGE[covers]},
+        "delta_reason": delta_reason(privacy, nodes),
+        "duties": duties(covers, level),
+    }
+    for name, words in expected.items():
+        if certificate[name] != words:
+            raise CertificateError(f"what the certificate says under {name} is not what this level and coverage mean")
+    if release.files[CARD] != render_card(certificate).encode():
+        raise CertificateError(f"{CARD} does not say what the certificate says")
