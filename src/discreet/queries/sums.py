@@ -101,8 +101,9 @@ class NeighbourSums(Query):
         known: SparseMatrix | None = private.recall(name)
         if known is not None:
             return known
-        matrix = hop_matrix(bounded_graph(private, self.level), self.aggregation, device=private.device)
-        return private.keep(name, matrix.double())
+        bounded = isinstance(self.level, NodeLevel | NeighborLevel)
+        graph = bounded_graph(private, self.level) if bounded else private.graph
+        return private.keep(name, hop_matrix(graph, self.aggregation, device=private.device).double())
 
 
 def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:

@@ -144,9 +144,9 @@ def report_of_fit(estimator: NodeClassifier, graph: Graph, *, private_figures: b
 
 def spent_by(plan: Plan) -> dict[str, Any]:
     """What a fit spent, and whether that is proved; as published, what the paper claims beside what can be proved."""
-    proved = min(plan.spend().values(), default=0.0)
     if plan.claim is None:
         return {"epsilon_spent": plan.epsilon, "accounting": plan.accounting, "verified": True}
+    proved = min(plan.spend().values(), default=0.0)
     return {
         "epsilon_spent": proved,
         "accounting": plan.accounting,
