@@ -17,7 +17,7 @@ from discreet.graph.parts import PublicPart
 from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.hubs import HubReader, head_logits, hub_inputs
 from discreet.methods.hop_bayes.links import LinkModel
-from discreet.methods.hop_bayes.node_model import SURE
+from discreet.methods.hop_bayes.node_model import MOST_LOG_ODDS
 from discreet.methods.hop_bayes.reading import START, Reader, blocks, class_likelihoods, fit_weights, weighed
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, Linear, module_state, restore_module
@@ -122,5 +122,5 @@ def bounded_likelihoods(received: Received, num_nodes: int, noise_std: float, li
     """What the evidence says of every node, at most 0 and bounded below; zero where a node is no receiver."""
     rows = np.zeros((num_nodes, received.sums.shape[1]))
     found = class_likelihoods(received.sums, received.scale * noise_std, links)
-    rows[received.ids] = np.maximum(found - found.max(axis=1, keepdims=True), -SURE)
+    rows[received.ids] = np.maximum(found - found.max(axis=1, keepdims=True), -MOST_LOG_ODDS)
     return rows

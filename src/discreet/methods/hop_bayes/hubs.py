@@ -24,7 +24,7 @@ from discreet.training.networks import Activation, Head, widths_of
 
 UNEXPLAINED = 0.15
 """Hubs are asked for where more than this part of the agreement between neighbours is not explained by classes."""
-_SURE = 3.0
+_CLEAR_DEVIATIONS = 3.0
 """... and where what is not explained stands out of its noise by so many standard deviations."""
 _FULL_AT = 1.0
 """A hub speaks in full from this many standard deviations of its noise (and as many neighbours) on."""
@@ -70,7 +70,7 @@ def unexplained(rows: FloatArray, labels: IntArray, noise_std: float, links: Lin
     along = float(((rows * directions[labels]).sum(axis=1) ** 2).sum())
     by_chance = count * (noise_std**2 + links.mean_degree * message_energy / (across + 1))
     rest = float((rows**2).sum()) - along - across * by_chance
-    if rest <= _SURE * noise_std**2 * math.sqrt(2 * count * across):
+    if rest <= _CLEAR_DEVIATIONS * noise_std**2 * math.sqrt(2 * count * across):
         return 0.0
     return rest / (rest + max(along - by_chance, 0.0))
 

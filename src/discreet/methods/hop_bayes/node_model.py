@@ -157,8 +157,8 @@ def _along(basis: FloatArray, part: PublicPart) -> FloatArray:
 
 ROW_NORM = 4.5
 """A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
-SURE = 20.0
-"""No class is held to be less likely than the likeliest by more than this factor's logarithm."""
+MOST_LOG_ODDS = 20.0
+"""No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
 
 
 class OwnView(nn.Module):
@@ -171,4 +171,4 @@ class OwnView(nn.Module):
     def forward(self, features: Tensor | SparseMatrix) -> Tensor:
         """One row per node."""
         logits = torch.nan_to_num(self.network(features))
-        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-SURE)
+        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-MOST_LOG_ODDS)
