@@ -142,3 +142,8 @@ def test_default_in_a_grid_leaves_the_setting_out() -> None:
     entries = [entry for entry in expand(suite(text), seeds=1) if "hops" in entry.at]
     assert [entry.trial.settings for entry in entries] == [{}, {"hops": 2}]
     assert [entry.at["hops"] for entry in entries] == ["default", 2]
+
+
+def test_graphs_whose_files_are_often_absent_are_named() -> None:
+    named = {entry.at["dataset"] for name in suite_names() for entry in expand(read_suite(name), seeds=1)}
+    assert {"squirrel", "computers", "physics", "reddit"} <= named

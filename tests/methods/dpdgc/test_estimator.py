@@ -80,6 +80,22 @@ def test_batches_are_accounted_as_groups(graph: Graph) -> None:
     assert stage.query.parameters()["touched"] == 2
 
 
+@pytest.mark.parametrize(
+    ("spec", "embedding", "names"),
+    [
+        ("neighbor:5", "auto", ["embedding", "rows", "network"]),
+        ("neighbor:6", "auto", ["rows", "network"]),
+        ("neighbor:5", None, ["rows", "network"]),  # as in a release of before
+        ("node", "auto", ["rows", "network"]),
+        ("edge", None, ["embedding step", "rows"]),
+    ],
+)
+def test_where_rows_come_from_by_default(graph: Graph, spec: str, embedding: str | None, names: list[str]) -> None:
+    plan = model(spec, 16.0, embedding=embedding).plan(parse_level(spec).view(graph).public)
+    assert [stage.name for stage in plan.stages] == names
+    assert model(spec).embedding == "auto"
+
+
 def test_a_random_embedding_costs_nothing_but_its_rows(graph: Graph) -> None:
     plan = model("edge", embedding="random").plan(graph.public)
     assert [stage.name for stage in plan.stages] == ["rows"]

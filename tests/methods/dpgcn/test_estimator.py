@@ -14,6 +14,7 @@ from discreet.methods.dpgcn import estimator
 from discreet.methods.dpgcn.estimator import DPGCN
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, parse_level
+from discreet.queries.edge_cells import FlippedCells, LargestCells
 
 QUICK = {"epochs": 1, "hidden": 4}
 VARIANTS = [("edge-rand", "gcn"), ("edge-rand", "sage"), ("lap-graph", "gcn")]
@@ -47,6 +48,17 @@ def test_extra_graphs_share_the_budget() -> None:
         plan = model.plan(graph.public, [further.public])
         assert len(plan.stages) == 2
         assert 1.9 < plan.epsilon <= 2.0
+
+
+def test_left_out_the_mechanism_is_edge_rand_while_false_edges_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    public = small_graph(np.random.default_rng(0), num_nodes=12).public
+    stage = DPGCN(Privacy(EdgeLevel(), 4.0), **QUICK).plan(public).stages[0]  # type: ignore[arg-type]
+    assert isinstance(stage.query, FlippedCells)
+    beyond = DPGCN(Privacy(EdgeLevel(), 50.0), **QUICK)  # type: ignore[arg-type]
+    assert not beyond._flips(public, EdgeLevel())  # which EdgeRand cannot draw
+    monkeypatch.setattr(estimator, "MOST_FALSE_EDGES", 1)  # of 66 cells 1.2 are expected
+    stage = DPGCN(Privacy(EdgeLevel(), 4.0), **QUICK).plan(public).stages[0]  # type: ignore[arg-type]
+    assert isinstance(stage.query, LargestCells)
 
 
 def test_a_graph_beyond_memory_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -44,7 +44,7 @@ from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, St
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.coverage import NOTHING
-from discreet.privacy.levels import EdgeLevel, Level, NodeLevel, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Claim, Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
@@ -56,6 +56,8 @@ from discreet.training.private import Descent, train_privately
 NETWORK = "network"
 
 DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
+MOST_NEIGHBOURS_TRAINED = 5
+"""The largest k of ``neighbor:K`` up to which ``trained`` had the better validation accuracy (docs/dpdgc.md)."""
 DEFAULT_WIDTH = 16
 """Noise falls on every column, so few of them."""
 PLAIN_WIDTH = 128
@@ -74,8 +76,9 @@ class DPDGC(TrainedClassifier):
     embedding
         Where the rows of W come from. ``random``: hashed signs, public, free. ``trained``: DPDGC's DP-Emb, noisy
         clipped gradients of σ(AW + b)R. ``step`` (levels ``none`` and ``edge``, where labels are public): the first
-        gradient of that training alone, which is a sum over edges and moves far less. None: ``step`` at edge level,
-        ``random`` at ``neighbor`` and ``node``, ``trained`` without privacy.
+        gradient of that training alone, which is a sum over edges and moves far less. ``auto``: ``step`` at edge
+        level, ``trained`` at ``neighbor:K`` up to K = 5 and without privacy, ``random`` beyond and at ``node``. (None
+        is what releases of before say: ``random`` at every ``neighbor:K``.)
     width
         Width of Z. None: 16, 128 without privacy, 256 for ``random`` at ``neighbor`` and ``node``. With ``step`` it
         is the number of classes.
@@ -108,7 +111,7 @@ class DPDGC(TrainedClassifier):
     declaration = dpdgc.DPDGC
 
     _: KW_ONLY
-    embedding: Kind | None = None
+    embedding: Kind | Literal["auto"] | None = "auto"
     width: Width | None = None
     row_norm: RowNorm = 1.0
     embedding_steps: Steps = 20
@@ -160,13 +163,19 @@ class DPDGC(TrainedClassifier):
 
     def _kind(self) -> Kind:
         level = self._level()
-        kind = self.embedding or DEFAULT_EMBEDDING[level.kind]
+        given = self.embedding
+        kind = self._default_kind(level) if given is None or given == "auto" else given
         if kind == "step" and self._records_are_private():
             raise UnsupportedError(
                 f"dpdgc: embedding step reads labels as public, which they are not at level {level.spec}: "
                 "use random or trained"
             )
         return kind
+
+    def _default_kind(self, level: Level) -> Kind:
+        """By level, and by k: an edge more is an example of DP-Emb more to pay for."""
+        few = isinstance(level, NeighborLevel) and level.k <= MOST_NEIGHBOURS_TRAINED
+        return "trained" if few and self.embedding == "auto" else DEFAULT_EMBEDDING[level.kind]
 
     def _width(self, facts: PublicFacts) -> int:
         if self._kind() == "step":

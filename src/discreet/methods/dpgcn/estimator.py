@@ -20,7 +20,7 @@ from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noisy_graph import flip_scale
+from discreet.mechanisms.noisy_graph import MOST_EPSILON, flip_scale
 from discreet.methods import dpgcn
 from discreet.methods.baselines.convolution import ConvolutionClassifier
 from discreet.methods.outlook import ENOUGH, OPINION, SPREAD, Outlook, separation
@@ -37,6 +37,8 @@ BYTES_OF_A_CELL = 80
 and GCN holds a copy with self-loops."""
 WORTH_ASKING = GIB
 """Below this nothing is refused."""
+MOST_FALSE_EDGES = 1_000_000
+"""Up to here EdgeRand is the default: a fit then takes minutes at most."""
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +50,8 @@ class DPGCN(ConvolutionClassifier):
     mechanism
         ``lap-graph``: a noisy number of the largest noisy cells of the adjacency matrix, so the copy has about as many
         edges as the graph. ``edge-rand``: every cell is flipped with probability 1/(1 + e^ε), so the copy keeps nearly
-        all edges among a great many false ones: about n²/2/(1 + e^ε).
+        all edges among a great many false ones: about n²/2/(1 + e^ε). None: ``edge-rand`` where that is at most a
+        million, ``lap-graph`` elsewhere.
     network
         ``gcn`` (normalised adjacency with self-loops), or ``sage`` (a node's own row beside the mean of the others).
     count_share
@@ -61,31 +64,40 @@ class DPGCN(ConvolutionClassifier):
     declaration = dpgcn.DPGCN
 
     _: KW_ONLY
-    mechanism: Literal["lap-graph", "edge-rand"] = "lap-graph"
+    mechanism: Literal["lap-graph", "edge-rand"] | None = None
     network: Literal["gcn", "sage"] = "sage"
     count_share: Annotated[float, Field(ge=1e-6, le=0.999)] = 0.01
 
     # ---------------------------------------------------------------- plan
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        epsilon, graphs = self._checked_privacy().epsilon, len(public)
+        each = epsilon if graphs == 1 else epsilon / graphs * (1 - 2.0**-48)  # so that rounding cannot overspend
+        flipped = self._flips(public[0], level)
+        if flipped and not isinstance(level, NoPrivacy):
+            flip_scale(each)  # refuses an ε that EdgeRand has no sampler for
         return [
-            Stage.of(stage_name(number), self._query(facts, level, len(public)), graph=number)
+            Stage.of(stage_name(number), self._query(facts, level, each if flipped else None), graph=number)
             for number, facts in enumerate(public)
         ]
 
-    def _query(self, facts: PublicFacts, level: Level, graphs: int) -> EdgeCells:
-        if self.mechanism != FLIPPED:
+    def _query(self, facts: PublicFacts, level: Level, epsilon: float | None) -> EdgeCells:
+        """EdgeRand with this ε, or LapGraph."""
+        if epsilon is None:
             return LargestCells(level, facts.num_nodes, facts.directed, self.count_share)
+        return FlippedCells(level, facts.num_nodes, facts.directed, epsilon)
+
+    def _flips(self, facts: PublicFacts, level: Level) -> bool:
+        """Whether noisy graphs are EdgeRand's: as asked for, or where the graph gets few enough false edges."""
+        if self.mechanism is not None or isinstance(level, NoPrivacy):
+            return self.mechanism == FLIPPED
         epsilon = self._checked_privacy().epsilon
-        each = epsilon if graphs == 1 else epsilon / graphs * (1 - 2.0**-48)  # so that rounding cannot overspend
-        if not isinstance(level, NoPrivacy):
-            flip_scale(each)  # refuses an ε that EdgeRand has no sampler for
-        return FlippedCells(level, facts.num_nodes, facts.directed, each)
+        return epsilon <= MOST_EPSILON and _false_edges(facts, epsilon) <= MOST_FALSE_EDGES
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
-        if self.mechanism != FLIPPED or isinstance(level, NoPrivacy):
+        if isinstance(level, NoPrivacy) or not self._flips(public, level):
             return ()
-        false = Cells(public.num_nodes, public.directed).count / (1 + math.exp(self._checked_privacy().epsilon))
+        false = _false_edges(public, self._checked_privacy().epsilon)
         return (f"the noisy graph has about {false:,.0f} edges that the graph has not",)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
@@ -150,6 +162,11 @@ class DPGCN(ConvolutionClassifier):
         graphs = 1 + len(self.extra_public_)
         self.keys_ = GraphKeys.restore(state, graphs)
         self.cells_ = [np.asarray(state[f"cells.{number}"]) for number in range(graphs)]
+
+
+def _false_edges(facts: PublicFacts, epsilon: float) -> float:
+    """How many edges that the graph has not EdgeRand is expected to make, were the graph empty."""
+    return Cells(facts.num_nodes, facts.directed).count / (1 + math.exp(epsilon))
 
 
 def stage_name(number: int) -> str:
