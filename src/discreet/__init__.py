@@ -44,6 +44,7 @@ _NAMES = {
     "Plan": "privacy.plan",
     "Privacy": "privacy.budget",
     "Query": "privacy.query",
+    "Residual": "training.encoder_modules",
     "SAGE": "methods.baselines.convolution",
     "GAT": "methods.baselines.convolution",
     "SimGAT": "methods.lpgnn.simgat",

@@ -49,4 +49,5 @@ from discreet.release.certified_figures import certified_figures as certified_fi
 from discreet.release.evaluate import evaluate as evaluate
 from discreet.release.load import load_release as load_release
 from discreet.release.verify import verify as verify
+from discreet.training.encoder_modules import Residual as Residual
 from discreet.tuning.tuner import tune as tune

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from discreet.ops import clipping
-from discreet.ops.affine_calls import pull_back, record, register_affine
+from discreet.ops import layer_rows
+from discreet.ops.affine_calls import pull_back, record, register_affine, register_scaling
 from discreet.ops.clipping import ClipRule, Room, clipped_sum
 from discreet.ops.sparse import SparseMatrix
 from tests.ops import exact_rows
@@ -63,7 +63,7 @@ def factors_of(model, rule):
     """The factors of all layers as they are computed, and C′."""
     losses, calls = record(model, model.losses)
     pull_back(losses, calls)
-    layers = [clipping._LayerRows.of(call, len(losses)) for call in calls]
+    layers = [layer_rows.rows_of(call, len(losses)) for call in calls]
     width, slots = max(layer.width for layer in layers), max(layer.slots for layer in layers)
     return rule.factors([layer.sizes() for layer in layers], width, slots), rule.within(width, slots)
 
@@ -241,7 +241,64 @@ def test_an_example_that_cancels_beyond_measure_is_cut_short():
     (factor,), (bound,) = factors_of(model, ClipRule.flat(1.0))
     rows, gradients = next(model.exact_rows(0))
     whole = float(exact_rows.parts(rows, gradients))
-    assert float(factor[0]) * whole == pytest.approx(clipping.CANCELLATION * bound, rel=1e-9)
+    assert float(factor[0]) * whole == pytest.approx(layer_rows.CANCELLATION * bound, rel=1e-9)
+
+
+# -------------------------------------------------------------------- layers that scale columns
+
+
+class Scaled(nn.Module):
+    """x ⊙ weight + bias, whose rows and output gradients are given as in :class:`Given`."""
+
+    def __init__(self, rows, gradients):
+        super().__init__()
+        self.rows, self.gradients = (torch.as_tensor(np.asarray(p, dtype=np.float32)) for p in (rows, gradients))
+        self.weight, self.bias = (nn.Parameter(torch.zeros(self.rows.shape[2])) for _ in range(2))
+
+    def forward(self, x):
+        return x * self.weight + self.bias
+
+    def losses(self):
+        return (self(self.rows.flatten(0, 1)).view(self.gradients.shape) * self.gradients).sum((1, 2))
+
+    def exact(self, example):
+        """The gradient of weight and bias in fractions."""
+        rows, gradients = (np.vectorize(Fraction, otypes=[object])(p[example].double().numpy())
+                           for p in (self.rows, self.gradients))  # fmt: skip
+        return np.concatenate([(rows * gradients).sum(0), gradients.sum(0)])
+
+
+register_scaling(Scaled)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 8, 57])
+@pytest.mark.parametrize("big", [1.0, 1e3, 1e7])
+def test_columns_that_are_scaled(slots, big):
+    """No exact term is longer than C′, and the sum is within E of the exact terms' sum."""
+    rng = np.random.default_rng(slots)
+    model = Scaled(*cancelling(rng, 30, slots, big, 12, outputs=30))
+    rule = ClipRule.flat(0.5, Room(terms=12, at_once=12, micro_batches=1))
+    (factor,), (bound,) = factors_of(model, rule)
+    terms = [model.exact(i) * Fraction(float(factor[i])) for i in range(12)]
+    squares = [sum(number**2 for number in term) for term in terms]
+    assert max(squares) <= Fraction(bound) ** 2
+    if slots == 1:
+        assert max(squares) >= (Fraction(bound) * (1 - Fraction(1, 10**9))) ** 2
+    found = clipped_sum(model, model.losses, rule, terms=True)
+    error = exact_rows.length(found.flat.numpy() - sum(terms))
+    assert error <= rule.room.error(30, slots) * bound
+    assert torch.allclose(found.terms.sum(0), found.flat, atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_a_scaled_row_that_is_not_finite_counts_as_zero(value):
+    rng = np.random.default_rng(0)
+    rows, gradients = rng.standard_normal((5, 2, 6)), rng.standard_normal((5, 2, 6))
+    keep = Scaled(rows[1:], gradients[1:])
+    rows[0, 1, 3] = value
+    model = Scaled(rows, gradients)
+    found = clipped_sum(model, model.losses, ClipRule.flat(1.0)).flat
+    assert torch.allclose(found, clipped_sum(keep, keep.losses, ClipRule.flat(1.0)).flat, atol=1e-12)
 
 
 # -------------------------------------------------------------------- sums
@@ -284,8 +341,8 @@ def test_how_tight_the_error_of_a_step_is(slots, sparse, record_property):
     room = Room(terms=count, at_once=32, micro_batches=2)
     rule, model = ClipRule.flat(0.5, room), Given([(rows, gradients)], sparse=sparse)
     (bound,) = rule.within(width + OUTPUTS, slots)
-    spare = 4 * clipping.gamma(clipping.norm_roundings(width + OUTPUTS, slots))
-    few, most = clipping.gamma(clipping._FEW), clipping.CANCELLATION
+    spare = 4 * layer_rows.gamma(layer_rows.norm_roundings(width + OUTPUTS, slots))
+    few, most = layer_rows.gamma(layer_rows.FEW), layer_rows.CANCELLATION
     singles, above = (part.numpy() for part in model.pairs[0])
     exact_factors = [
         exact_rows.exact_factor(a, g, bound, spare, few, most) for a, g in zip(singles, above, strict=True)
@@ -369,7 +426,7 @@ def test_portions_change_nothing_but_roundings(sparse, monkeypatch):
     rule = ClipRule.flat(0.3)
     whole = clipped_sum(model, model.losses, rule).flat
     for block in (1, 97, 4 * 24 * 5, 10**4):
-        monkeypatch.setattr(clipping, "_BLOCK", block)
+        monkeypatch.setattr(layer_rows, "_BLOCK", block)
         assert torch.allclose(clipped_sum(model, model.losses, rule).flat, whole, rtol=0, atol=1e-12)
 
 

@@ -15,6 +15,7 @@ from discreet.ops.affine_calls import pull_back, record
 from discreet.ops.egonets import EgoNets
 from discreet.ops.sparse import SparseMatrix
 from discreet.training import networks
+from discreet.training.encoder_modules import build_encoder, read_encoder
 from discreet.training.networks import ACTIVATIONS, MLP, Head, HeadBeside
 from tests.ops.test_row_products import subsets
 
@@ -86,6 +87,15 @@ def test_activations_of_few_numbers(activation, generator):
         whole = both(numbers)
         for first, size in [(place, 1) for place in range(24)] + [(5, size) for size in range(2, 41)]:
             assert torch.equal(both(numbers[first : first + size]), whole[:, first : first + size])
+
+
+@pytest.mark.parametrize("activation", ["relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "leaky-relu 0.1"])
+def test_own_encoders(activation, generator):
+    words = ("linear 20", "layer-norm", activation, ("linear 20", activation), "linear 5 no-bias", activation)
+    network = build_encoder(read_encoder(words), 33, CLASSES, generator, dropout=False)
+    given = features(33, generator)
+    assert not differ(network, lambda chosen: network(given[chosen]), generator)
+    assert not differ(network, lambda chosen: network(sparse(given[chosen])), generator)
 
 
 def test_gelu_is_what_torch_calls_gelu():

@@ -26,7 +26,7 @@ from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.files import check_free, to_json, write_whole
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
-from discreet.methods.parameters import OBJECTS
+from discreet.methods.parameters import stored
 from discreet.privacy.certificate import AUDIT_SCHEMA, audit_digest
 from discreet.privacy.levels import Level
 
@@ -202,13 +202,12 @@ def _graph(rng: np.random.Generator, *, level: Level) -> Graph:
 def _subject(subject: Subject, delta: float) -> dict[str, Any]:
     estimator = subject.planned
     privacy = estimator._checked_privacy()
-    params = {key: value for key, value in estimator.get_params(deep=False).items() if key not in OBJECTS}
     return {
         "method": estimator.method,
         "level": privacy.level.spec,
         "epsilon": privacy.epsilon,
         "delta": delta,
-        "params": params,
+        "params": stored(estimator.get_params(deep=False)),
         "release": subject.release,
     }
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray, SingleArray
-from discreet.errors import GraphError
+from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import (
     UNLABELLED,
     Features,
@@ -59,6 +59,14 @@ class PublicFacts:
     directed: bool
     num_val: int = 0
     weighted: bool = False
+
+
+NO_ROWS = (
+    "a graph is no table of rows, and every fit on a private one costs budget, so searches, cross-validation and "
+    "pipelines of scikit-learn cannot be used; search settings with discreet.tune, which charges for all trials, and "
+    "on public graphs loop over discreet.split(graph, seed=…)"
+)
+"""What to use in the place of ``GridSearchCV``, ``cross_val_score`` and the like."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +150,10 @@ class Graph:
         """Freeze again after unpickling or copying, which gives writeable arrays."""
         self.__dict__.update(state)
         _freeze(self)
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        """Refuse to be taken for a table, as scikit-learn's searches would."""
+        raise UnsupportedError(NO_ROWS)
 
     def _clean_arrays(self) -> None:
         """Bring what the plain constructor was given into this class's types, in memory of its own."""

@@ -21,7 +21,7 @@ from discreet.arrays import Array, Arrays, IntArray, SingleArray
 from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
-from discreet.graph.graph import Graph, PublicFacts
+from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, PublicPart
 from discreet.graph.schema import Schema
@@ -31,12 +31,13 @@ from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
-from discreet.methods.parameters import OBJECTS, Compute, Seed, validate
+from discreet.methods.parameters import Compute, Seed, stored, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import make_certificate
 from discreet.privacy.coverage import open_for_prediction
 from discreet.privacy.levels import Level, NoPrivacy, parse_level
-from discreet.privacy.plan import Claim, Plan, Stage, make_plan
+from discreet.privacy.notebook import html_table
+from discreet.privacy.plan import STAGE_HEAD, Claim, Plan, Stage, make_plan
 from discreet.privacy.query import Exposed
 from discreet.privacy.release_folder import write_release
 from discreet.privacy.statement import Statement
@@ -250,13 +251,21 @@ class NodeClassifier(BaseEstimator):
         return self.plan(first, extra)
 
     def fit(
-        self, graph: GraphLike, *, extra_graphs: Sequence[GraphLike] = (), progress: Progress | None = None
+        self,
+        graph: GraphLike,
+        y: None = None,
+        *,
+        extra_graphs: Sequence[GraphLike] = (),
+        progress: Progress | None = None,
     ) -> Self:
         """Learn from the graph (ours, or a ``Data`` of torch_geometric, see ``discreet.from_pyg``) under the plan.
 
         ``extra_graphs`` are further private graphs on which ``predict`` will be wanted: methods that read
-        edges to predict plan a charged aggregation for each, as if all held the same edges.
+        edges to predict plan a charged aggregation for each, as if all held the same edges. ``y`` is refused: it is
+        there so that scikit-learn's searches, which pass it, get an answer.
         """
+        if y is not None:
+            raise UnsupportedError(f"labels live on the graph, so fit takes no y: {NO_ROWS}")
         level = self._checked_privacy().level
         split = [level.split(as_graph(given)) for given in (graph, *extra_graphs)]
         parts = [public for public, _ in split]
@@ -493,6 +502,23 @@ class NodeClassifier(BaseEstimator):
         if not hasattr(self, "plan_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
+    # ---------------------------------------------------------------- in a notebook
+
+    def _repr_html_(self) -> str:
+        """What was promised, and by which stages it was kept; or what would be. No accuracy: it may be private."""
+        name = f"{type(self).__name__} ({self.method})"
+        if hasattr(self, "plan_"):
+            public = self.public_
+            size = f"{public.num_nodes} nodes, {public.num_features} features, {public.num_classes} classes"
+            fixed = {} if self.certificate_["noise"]["for_release"] else {"noise": "fixed by a seed: not for release"}
+            facts = {"graph": size, **self.plan_.facts(), **fixed}
+            return html_table(f"{name}, fitted", facts, STAGE_HEAD, self.plan_.stage_rows())
+        return html_table(f"{name}, not fitted", {"parameters": repr(self)})
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """As scikit-learn has it, with our table in the place of its diagram."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     # ---------------------------------------------------------------- release
 
     def save(self, folder: str | os.PathLike[str], statement: Statement | None = None) -> Path:
@@ -509,7 +535,7 @@ class NodeClassifier(BaseEstimator):
         return {
             "format": 1,
             "method": self.method,
-            "params": {key: to_json(value) for key, value in self.get_params(deep=False).items() if key not in OBJECTS},
+            "params": to_json(stored(self.get_params(deep=False))),
             "privacy": {
                 "level": privacy.level.spec,
                 "epsilon": to_json(privacy.epsilon),

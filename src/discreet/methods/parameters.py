@@ -14,12 +14,14 @@ from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from torch import nn
 
 from discreet import limits
-from discreet.errors import ParameterError
+from discreet.errors import InvalidInputError, ParameterError
 from discreet.files import json_or_text
 from discreet.limits import Count, Limit
+from discreet.training.encoder_modules import read_encoder
 
 
 def _between(limit: Limit) -> Any:
@@ -50,6 +52,16 @@ Rounds = Annotated[int, _counted(limits.ROUNDS)]
 Steps = Annotated[int, Field(ge=1, le=limits.ROUNDS.high)]
 Propagations = Annotated[int, _counted(limits.PROPAGATIONS)]
 Examples = Annotated[int, _counted(limits.EXAMPLES)]
+
+
+def _readable(encoder: Any) -> Any:
+    if encoder is not None:
+        read_encoder(encoder)
+    return encoder
+
+
+OwnEncoder = Annotated[Any, AfterValidator(_readable)]
+"""A module of torch whose layers are supported, their words, or None."""
 
 # Objects of our own, checked by their own constructors, and never set from text.
 OBJECTS = ("privacy", "compute")
@@ -103,6 +115,9 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
         schema(estimator_class)(**plain)
     except ValidationError as error:
         first = error.errors()[0]
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, InvalidInputError):  # a sentence of our own
+            raise type(cause)(f"{method}: {cause}") from None
         name = str(first["loc"][0]) if first["loc"] else "?"
         rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
         raise ParameterError(f"{method}: {name} {rule}, not {limits.shown(first['input'])}") from None
@@ -130,6 +145,15 @@ def checked_settings(estimator_class: type, method: str, settings: Mapping[str, 
     values = {key: _tuples(value) for key, value in settings.items()}
     validate(estimator_class, method, values)
     return values
+
+
+def stored(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as a release stores them: objects are left out, and an encoder is its layers in words."""
+    return {
+        name: read_encoder(value).to_words() if isinstance(value, nn.Module) else value
+        for name, value in values.items()
+        if name not in OBJECTS
+    }
 
 
 def admits(estimator_class: type, key: str, value: Any) -> bool:

@@ -1,8 +1,8 @@
 """What one forward and one backward pass show of the affine layers of a model: inputs, and output gradients.
 
-For y = xW + b the gradient of one example is made of the rows of x and of ∂loss/∂y that belong to it. Both are
-at hand after a backward pass that goes to the layers' outputs only, so neither gradients per example nor a
-second pass are needed. The passes are plain autograd; nothing is wrapped, and the model is left as it was.
+For y = xW + b, or y = x ⊙ w + b, the gradient of one example is made of the rows of x and of ∂loss/∂y that belong to
+it. Both are at hand after a backward pass that goes to the layers' outputs only, so neither gradients per example nor
+a second pass are needed. The passes are plain autograd; nothing is wrapped, and the model is left as it was.
 """
 
 from __future__ import annotations
@@ -20,11 +20,21 @@ from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
 _WEIGHT_IS_IN_BY_OUT: dict[type[nn.Module], bool] = {nn.Linear: False}
+_SCALES_COLUMNS: set[type[nn.Module]] = set()
 
 
 def register_affine(kind: type[nn.Module], *, weight_is_in_by_out: bool) -> None:
     """Declare that modules of this type compute x·weight + bias (or x·weightᵀ + bias) and nothing else."""
     _WEIGHT_IS_IN_BY_OUT[kind] = weight_is_in_by_out
+
+
+def register_scaling(kind: type[nn.Module]) -> None:
+    """Declare that modules of this type compute x ⊙ weight + bias, column by column, and nothing else."""
+    _SCALES_COLUMNS.add(kind)
+
+
+def _is_affine(module: nn.Module) -> bool:
+    return type(module) in _WEIGHT_IS_IN_BY_OUT or type(module) in _SCALES_COLUMNS
 
 
 @dataclass
@@ -42,6 +52,11 @@ class AffineCalls:
         """Whether the weight's rows are inputs."""
         return _WEIGHT_IS_IN_BY_OUT[type(self.layer)]
 
+    @property
+    def scales_columns(self) -> bool:
+        """Whether the layer multiplies each column by a number of its own, instead of by a matrix."""
+        return type(self.layer) in _SCALES_COLUMNS
+
 
 def refuse_batch_statistics(model: nn.Module) -> None:
     """Refuse layers in which examples meet: there a gradient of one example does not exist."""
@@ -55,7 +70,7 @@ def refuse_batch_statistics(model: nn.Module) -> None:
 
 def is_affine_only(model: nn.Module) -> bool:
     """Whether every parameter that trains belongs to a known affine layer, and to one only."""
-    owned = [p for m in model.modules() if type(m) in _WEIGHT_IS_IN_BY_OUT for p in m.parameters(recurse=False)]
+    owned = [p for m in model.modules() if _is_affine(m) for p in m.parameters(recurse=False)]
     return {id(p) for p in model.parameters() if p.requires_grad} <= {id(p) for p in owned} and len(
         {id(p) for p in owned}
     ) == len(owned)
@@ -76,7 +91,7 @@ def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, l
     calls = {
         module: AffineCalls(module)
         for module in model.modules()
-        if type(module) in _WEIGHT_IS_IN_BY_OUT and any(p.requires_grad for p in module.parameters(recurse=False))
+        if _is_affine(module) and any(p.requires_grad for p in module.parameters(recurse=False))
     }
     with torch.enable_grad(), _recording(calls):
         losses = losses_of()

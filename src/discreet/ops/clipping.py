@@ -3,7 +3,8 @@
 For a layer y = xW + b, let example i own the rows a_ij of x and g_ij of ∂loss/∂y (one row in an MLP, one for
 each node of an ego-net in a layer shared over it). Its gradient is Σ_j a_ij g_ijᵀ, with squared norm
 Σ_jl (a_ij·a_il)(g_ij·g_il): two small Gram matrices. The clipped sum over examples is aᵀ(c ⊙ g), the product
-that plain training computes anyway. Memory does not grow with batch × parameters.
+that plain training computes anyway. Memory does not grow with batch × parameters. For a layer that scales columns,
+y = x ⊙ w + b (of layer normalisation), the gradient is Σ_j a_ij ⊙ g_ij: as wide as a row, so it is formed.
 
 **What the machine computes.** Rows a and g are single-precision numbers; by *term* is meant c_i times the exact
 gradient that they stand for. All arithmetic on them here is in double precision: u = 2⁻⁵³, γ_n = nu/(1 − nu). Neither
@@ -16,6 +17,11 @@ summation. Sums over two axes are taken one axis at a time. So what is computed 
 G = Σ_j a_j g_jᵀ itself (‖Ĝ − G‖ ≤ γ_slots·P, so 2γ_slots·P² in the square, then two sums over the widths). 4Γ·P_i² is
 added: once for this, the rest for the rounding of P_i and for sums over layers (of which there may be as many as the
 layers are wide). No norm is underestimated, however the slots cancel.
+
+*Norms of scaled columns.* With P_i = Σ_j ‖a_ij ⊙ g_ij‖ the same holds: products of two singles are exact, Ĝ errs in
+each entry by at most γ_slots Σ_j |a_ij ⊙ g_ij|, in norm by γ_slots·P_i by Minkowski's inequality, so by 2γ_slots·P_i²
+in the square (and γ_slots² of it), and one sum over the width follows: less than Γ·P_i². In sums over examples a number
+passes through a sum over slots and one over examples, which γ_2N below counts.
 
 *Clipping.* The factor c_i brings both the norm to C′ and P_i to K·C′, K = :data:`CANCELLATION`: an example whose slots
 cancel more than K-fold is clipped harder than its norm asks, because its rounding errors are what is left of it. With
@@ -49,41 +55,18 @@ by up to 1e-6 C on ordinary data; placed at ties between logits of 1e9, for weig
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from discreet.arrays import IntArray
 from discreet.errors import ParameterError, UnsupportedError
-from discreet.ops.affine_calls import AffineCalls, pull_back, record
-from discreet.ops.slot_rows import SlotRows
-from discreet.ops.sparse import SparseMatrix
+from discreet.ops.affine_calls import pull_back, record
+from discreet.ops.layer_rows import CANCELLATION, FEW, LayerRows, Sizes, by_example, gamma, norm_roundings, rows_of
 
-UNIT = 2.0**-53
-"""The rounding unit of double precision."""
-CANCELLATION = 64.0
-"""K: how many times longer the parts of an example's gradient may be than their sum before it is clipped for that."""
 LARGEST_ERROR = 0.01
 """The most of a clip norm that rounding may take; beyond it sums of so many terms are refused."""
-_FEW = 16
-"""Roundings beside those of sums: square roots, products, quotients."""
-_BLOCK = 1 << 22
-
-
-def gamma(roundings: int) -> float:
-    """γ_n = nu/(1 − nu): n roundings in a row, relative to the sum of absolute values (Higham 2002, lemma 3.1)."""
-    return roundings * UNIT / (1 - roundings * UNIT)
-
-
-def norm_roundings(width: int, slots: int) -> int:
-    """How many roundings in a row a squared norm takes: Γ is γ of it. Sums over two axes are taken one by one."""
-    return width + 2 * slots + _FEW
 
 
 @dataclass(frozen=True)
@@ -101,25 +84,12 @@ class Room:
     def error(self, width: int, slots: int) -> float:
         """E over C′, see the module; ``width`` is that of the widest layer, ``slots`` are rows per example."""
         longer = CANCELLATION if slots > 1 else 1.0
-        of_sums = gamma(2 * self.at_once * slots + self.micro_batches + _FEW) * longer
+        of_sums = gamma(2 * self.at_once * slots + self.micro_batches + FEW) * longer
         of_factors = gamma(norm_roundings(width, slots)) * longer**2
         return self.terms * (of_sums + of_factors)
 
 
 DEFAULT_ROOM = Room()
-
-
-class Sizes(NamedTuple):
-    """Of each example, in one layer or in all: an upper bound on its squared norm, and the square of P."""
-
-    square: Tensor
-    parts: Tensor
-
-    def factor(self, bound: float) -> Tensor:
-        """What brings the norm to ``bound`` and P to K·bound; 0 where an example is not finite."""
-        length = torch.maximum(self.square, self.parts / CANCELLATION**2).sqrt()
-        factor = bound / length.clamp_min(bound)
-        return torch.where(torch.isfinite(length), factor, torch.zeros_like(factor))
 
 
 @dataclass(frozen=True)
@@ -168,7 +138,7 @@ class ClipRule:
                 f"sums over {self.room.terms} examples of {slots} rows cannot be proved to keep to a clip norm within "
                 f"{LARGEST_ERROR:.0%} in double precision: use fewer training nodes, or a smaller fan_in"
             )
-        return [norm * (1 - 2 * error) * (1 - gamma(_FEW)) for norm in self.norms]
+        return [norm * (1 - 2 * error) * (1 - gamma(FEW)) for norm in self.norms]
 
     def factors(self, sizes: Sequence[Sizes], width: int, slots: int) -> list[Tensor]:
         """What to multiply each example's part of each layer by. An example that is not finite gets factor 0."""
@@ -202,7 +172,7 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 
 def widest_layer(model: nn.Module) -> int:
     """Inputs and outputs of the widest affine layer together: what rounding errors of norms grow with."""
-    return max((sum(p.shape) for p in trainable(model) if p.ndim == 2), default=1)
+    return max((sum(p.shape) for p in trainable(model)), default=1)
 
 
 def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -230,7 +200,7 @@ def clipped_sum(
     pull_back(losses, calls)
     losses = losses.detach()
     flat = torch.zeros(sum(p.numel() for p in parameters), device=losses.device, dtype=torch.float64)
-    layers = [_LayerRows.of(call, len(losses)) for call in calls if call.outputs]
+    layers = [rows_of(call, len(losses)) for call in calls if call.outputs]
     if not layers:
         return ClippedSum(flat, torch.zeros_like(losses), _no_terms(losses, flat) if terms else None)
     if len(losses) > rule.room.at_once:
@@ -254,9 +224,9 @@ def check_rows(model: nn.Module, losses_of: Callable[[], Tensor], *, seed: int =
     losses, calls = record(model, losses_of)
     weights = torch.rand(len(losses), generator=torch.Generator().manual_seed(seed)).to(losses) + 0.5
     pull_back(losses, calls, keep=True)
-    plain = [_by_example(g, len(losses)) for call in calls for g in call.gradients]
+    plain = [by_example(g, len(losses)) for call in calls for g in call.gradients]
     pull_back(losses, calls, weights)
-    weighted = [_by_example(g, len(losses)) for call in calls for g in call.gradients]
+    weighted = [by_example(g, len(losses)) for call in calls for g in call.gradients]
     for before, after in zip(plain, weighted, strict=True):
         expected = before * weights[:, None, None]
         if not torch.allclose(after, expected, rtol=1e-3, atol=1e-5 * _largest(before)):
@@ -266,237 +236,8 @@ def check_rows(model: nn.Module, losses_of: Callable[[], Tensor], *, seed: int =
             )
 
 
-# -------------------------------------------------------------------- one layer
-
-
-@dataclass
-class _LayerRows:
-    """The rows of one layer, (examples × slots) of them, from all its calls."""
-
-    call: AffineCalls
-    inputs: Tensor | SparseMatrix | SlotRows
-    gradients: Tensor
-    slots: int
-
-    @classmethod
-    def of(cls, call: AffineCalls, examples: int) -> _LayerRows:
-        _check_single([*call.inputs, *call.gradients])
-        gradients = [_by_example(g, examples) for g in call.gradients]
-        if len(call.inputs) == 1 and not isinstance(call.inputs[0], Tensor):
-            rows = gradients[0]
-            return cls(call, call.inputs[0], rows.flatten(0, 1), rows.shape[1])
-        if not all(isinstance(given, Tensor) for given in call.inputs):
-            raise UnsupportedError("a layer that reads sparse features may be called once in a forward pass")
-        inputs = [_by_example(given, examples) for given in call.inputs if isinstance(given, Tensor)]
-        rows_in, rows_out = (parts[0] if len(parts) == 1 else torch.cat(parts, 1) for parts in (inputs, gradients))
-        return cls(call, rows_in.flatten(0, 1), rows_out.flatten(0, 1), rows_out.shape[1])
-
-    @property
-    def layer(self) -> nn.Module:
-        return self.call.layer
-
-    @property
-    def width(self) -> int:
-        """Inputs and outputs together."""
-        return int(self.inputs.shape[1] + self.gradients.shape[1])
-
-    def sizes(self) -> Sizes:
-        """Upper bounds on squared norms, and squares of P, of each example in this layer."""
-        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
-        if self.slots == 1:
-            return self._one_slot(weight, bias)
-        found = [self._shared(first, last, weight, bias) for first, last in self._portions()]
-        return Sizes(*(torch.cat(parts) for parts in zip(*found, strict=True)))
-
-    def _one_slot(self, weight: bool, bias: bool) -> Sizes:
-        """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
-        per_input = _row_squares(self._kept_inputs) if weight else 0.0
-        square = (per_input + float(bias)) * _row_squares(self._kept_gradients)
-        square = square * (1 + 2 * gamma(self.width + _FEW))
-        return Sizes(square, square)
-
-    @cached_property
-    def _kept_gradients(self) -> Tensor:
-        """The gradients in double precision, for norms and sums alike; as they are where that would take much room."""
-        return self.gradients.double() if self.gradients.numel() <= _BLOCK else self.gradients
-
-    @cached_property
-    def _kept_inputs(self) -> Tensor | SparseMatrix | SlotRows:
-        """The same of dense inputs."""
-        small = isinstance(self.inputs, Tensor) and self.inputs.numel() <= _BLOCK
-        return self.inputs.double() if isinstance(self.inputs, Tensor) and small else self.inputs
-
-    def _portions(self) -> Iterator[tuple[int, int]]:
-        """Examples from … to, a few at a time: double precision takes twice the memory."""
-        examples = len(self.gradients) // self.slots
-        width = self.gradients.shape[1] + (self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0)
-        step = max(1, _BLOCK // max(1, self.slots * width))
-        return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
-
-    def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
-        """The sizes of some examples whose rows share the layer."""
-        rows = slice(first * self.slots, last * self.slots)
-        blocks = self._kept_gradients[rows].double().reshape(last - first, self.slots, -1)
-        lengths = _lengths(blocks)
-        square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
-        if bias:
-            alone = lengths.sum(1).square()
-            square = square + blocks.sum(1).square().sum(1) + self._spare() * alone
-            parts = parts + alone
-        if weight:
-            found = self._shared_weight(rows, blocks, lengths)
-            square, parts = square + found.square, parts + found.parts
-        return Sizes(square * (1 + gamma(_FEW)), parts * (1 + gamma(_FEW)))
-
-    def _spare(self) -> float:
-        """What of P² is added to a squared norm: once Γ for its own error, the rest for that of P and of later sums."""
-        return 4 * gamma(norm_roundings(self.width, self.slots))
-
-    def _shared_weight(self, rows: slice, blocks: Tensor, lengths: Tensor) -> Sizes:
-        if isinstance(self.inputs, SlotRows):
-            grams = self.inputs.grams(rows.start // self.slots, rows.stop // self.slots)
-            square, others = _gram_squares(grams, blocks), torch.diagonal(grams, dim1=1, dim2=2).sqrt()
-        elif isinstance(self.inputs, SparseMatrix):
-            square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
-        else:
-            assert isinstance(self._kept_inputs, Tensor)
-            given = self._kept_inputs[rows].double().reshape(*blocks.shape[:2], -1)
-            square, others = _dense_squares(given, blocks), _lengths(given)
-        parts = (others * lengths).sum(1).square()
-        return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
-
-    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
-        """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
-        inputs, gradients = self._finite(factor)
-        by_row = self._by_row(factor)
-        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
-        if weight and isinstance(inputs, SparseMatrix):
-            product = inputs.double_transposed @ (gradients * by_row)
-        elif weight and isinstance(inputs, SlotRows):
-            product = inputs.transposed_times(gradients * by_row)
-        if weight and not isinstance(inputs, Tensor):
-            views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
-        for start in range(0, len(gradients), self._rows_at_once()):
-            part = slice(start, start + self._rows_at_once())
-            scaled = gradients[part] * by_row[part]
-            if weight and isinstance(inputs, Tensor):
-                given = inputs[part].double()
-                left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
-                views[id(self.layer.weight)].addmm_(left.T, right)
-            if bias:
-                views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
-
-    def _rows_at_once(self) -> int:
-        return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
-
-    def _by_row(self, factor: Tensor) -> Tensor:
-        """One factor per example as a column, one per row."""
-        return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
-
-    def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
-        """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)
-
-        To ask whether there are any would make a GPU wait in every layer, so there rows are masked unasked.
-        """
-        asks = factor.device.type == "cpu" or isinstance(self.inputs, SparseMatrix)
-        if not len(factor) or (asks and bool(factor.min() > 0)):
-            return self._kept_inputs, self._kept_gradients
-        rows = self._by_row(factor) == 0
-        gradients = self._kept_gradients.masked_fill(rows, 0.0)
-        if isinstance(self.inputs, SlotRows):
-            return self.inputs, gradients
-        if isinstance(self.inputs, SparseMatrix):
-            return self.inputs.without_rows(rows.squeeze(1).cpu().numpy()), gradients
-        assert isinstance(self._kept_inputs, Tensor)
-        return self._kept_inputs.masked_fill(rows, 0.0), gradients
-
-    def terms(self, factor: Tensor) -> dict[int, Tensor]:
-        """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
-        inputs, gradients = self._finite(factor)
-        if isinstance(inputs, SlotRows):
-            dense = inputs.dense()
-        else:
-            dense = inputs.csr.to_dense() if isinstance(inputs, SparseMatrix) else inputs
-        rows, blocks = (_blocks(part.double(), self.slots) for part in (dense, gradients))
-        left, right = (rows, blocks) if self.call.in_by_out else (blocks, rows)
-        found = {}
-        if _trains(self.layer, "weight"):
-            found[id(self.layer.weight)] = (left.mT @ right).flatten(1) * factor.unsqueeze(1)
-        if _trains(self.layer, "bias"):
-            found[id(self.layer.bias)] = blocks.sum(1) * factor.unsqueeze(1)
-        return found
-
-
-def _trains(layer: nn.Module, name: str) -> bool:
-    parameter = getattr(layer, name, None)
-    return isinstance(parameter, nn.Parameter) and parameter.requires_grad
-
-
-def _check_single(rows: Sequence[Tensor | SparseMatrix | SlotRows]) -> None:
-    """Refuse doubles: their squares can vanish or overflow in double precision, and with them a norm."""
-    if any(part.dtype not in (torch.float32, torch.float16, torch.bfloat16) for part in rows):
-        raise UnsupportedError("gradients are clipped in double precision, so the model must run in a shorter one")
-
-
-def _by_example(rows: Tensor, examples: int) -> Tensor:
-    """(examples, slots, width), whatever shape the layer saw."""
-    count = math.prod(rows.shape[:-1])
-    if examples == 0 or count % examples:
-        if count == 0:
-            return rows.reshape(0, 1, rows.shape[-1])
-        raise UnsupportedError(
-            "the rows that a layer saw are no multiple of the examples: rows must be grouped by example"
-        )
-    return rows.reshape(examples, count // examples, rows.shape[-1])
-
-
-def _blocks(rows: Tensor, slots: int) -> Tensor:
-    return rows.reshape(len(rows) // slots, slots, rows.shape[1])
-
-
 def _largest(values: Tensor) -> float:
     return float(values.abs().max()) if values.numel() else 0.0
-
-
-def _lengths(rows: Tensor) -> Tensor:
-    """Norms along the last axis, in double precision; no square of a single vanishes or overflows there."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
-    return norms
-
-
-def _row_squares(rows: Tensor | SparseMatrix | SlotRows) -> Tensor:
-    return _lengths(rows).square() if isinstance(rows, Tensor) else rows.row_squares
-
-
-def _gram_squares(grams: Tensor, blocks: Tensor) -> Tensor:
-    """‖Σ_j a_j g_jᵀ‖² of each example, from the inner products of its rows a."""
-    return (grams * (blocks @ blocks.mT)).sum(2).sum(1)
-
-
-def _dense_squares(rows: Tensor, blocks: Tensor) -> Tensor:
-    """‖Σ_j a_j g_jᵀ‖² of each example: by Gram matrices, or through the product itself where slots are many."""
-    slots, width_in, width_out = rows.shape[1], rows.shape[2], blocks.shape[2]
-    if slots * (width_in + width_out) <= 2 * width_in * width_out:
-        return _gram_squares(rows @ rows.mT, blocks)
-    step = max(1, _BLOCK // max(1, width_in * width_out))
-    parts = [(rows[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(rows), step)]
-    return torch.cat(parts) if parts else rows.new_zeros(0)
-
-
-def _sparse_squares(part: sp.csr_array, blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for sparse rows, by sums over the (example, feature) pairs that occur; and the norms of the rows."""
-    examples, slots, width = blocks.shape
-    row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-    pair = (row // slots) * np.int64(part.shape[1]) + part.indices
-    distinct, place = np.unique(pair, return_inverse=True)
-    values = part.data.astype(np.float64)
-    gather = sp.csr_array((values, (place, row)), shape=(len(distinct), part.shape[0]))
-    sums = SparseMatrix(gather, blocks.device).csr @ blocks.reshape(-1, width)
-    square = sums.new_zeros(examples)
-    owner: IntArray = distinct // part.shape[1]
-    square.index_add_(0, torch.from_numpy(owner).to(blocks.device), sums.square().sum(1))
-    norms = np.sqrt(np.bincount(row, weights=values**2, minlength=part.shape[0]))
-    return square, torch.from_numpy(norms).to(blocks.device).view(examples, slots)
 
 
 # -------------------------------------------------------------------- terms, for audits
@@ -506,7 +247,7 @@ def _no_terms(losses: Tensor, flat: Tensor) -> Tensor:
     return flat.new_zeros(len(losses), len(flat))
 
 
-def _terms(parameters: Sequence[nn.Parameter], layers: Sequence[_LayerRows], factors: Sequence[Tensor]) -> Tensor:
+def _terms(parameters: Sequence[nn.Parameter], layers: Sequence[LayerRows], factors: Sequence[Tensor]) -> Tensor:
     found: dict[int, Tensor] = {}
     for layer, factor in zip(layers, factors, strict=True):
         found |= layer.terms(factor)

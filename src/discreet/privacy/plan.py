@@ -16,6 +16,7 @@ from discreet.privacy.accountants import epsilon_of, group_note, spend
 from discreet.privacy.assurance import NO_NOISE, NOTHING_PROMISED, STATED, is_exact, sampler
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
+from discreet.privacy.notebook import html_table
 from discreet.privacy.query import NO_BOUND, Bound, Query, StoredQuery
 
 
@@ -206,6 +207,34 @@ class Plan:
     def __str__(self) -> str:
         """A table that a privacy reviewer can sign."""
         return _render(self)
+
+    def _repr_html_(self) -> str:
+        """The same in short, for notebooks."""
+        return html_table(f"plan for {self.method}", self.facts(), STAGE_HEAD, self.stage_rows())
+
+    def facts(self) -> dict[str, str]:
+        """What is protected, what the guarantee covers, and what it costs, in words."""
+        spends = f"epsilon {self.epsilon:.6g} at delta {self.delta:g}"
+        if math.isinf(self.epsilon):
+            spends = "epsilon infinite: this model is not private"
+        elif self.claim:
+            spends = f"{spends} by {self.claim.formulas}: not verified"
+        return {
+            "level": self.privacy.level.spec,
+            "protects": self.privacy.level.describe(),
+            "covers": self.covers,
+            "spends": spends,
+        }
+
+    def stage_rows(self) -> list[tuple[str, ...]]:
+        """The stages in short: name, mechanism, sensitivity, noise and runs."""
+        return [
+            (stage.name, stage.mechanism, f"{stage.sensitivity:.6g}", f"{stage.noise_std:.6g}", str(stage.runs))
+            for stage in self.stages
+        ]
+
+
+STAGE_HEAD = ("stage", "mechanism", "sensitivity", "noise std", "runs")
 
 
 def make_plan(

@@ -30,6 +30,11 @@ def selu(rows: Tensor) -> Tensor:
     return SELU_SCALE * (torch.relu(rows) + SELU_ALPHA * torch.expm1(rows.clamp_max(0)))
 
 
+def elu(rows: Tensor) -> Tensor:
+    """ELU with α = 1, from the same parts."""
+    return torch.relu(rows) + torch.expm1(rows.clamp_max(0))
+
+
 def gelu(rows: Tensor) -> Tensor:
     """GELU, x·½(1 + erf(x/√2)), from parts that round alike wherever a number stands (``torch``'s does not)."""
     return 0.5 * rows * (1 + torch.erf(rows * math.sqrt(0.5)))
@@ -50,18 +55,18 @@ class Linear(nn.Module):
     Guarantee: a row is the same bits whatever rows stand beside it (``ops.row_products``).
     """
 
-    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator, *, bias: bool = True) -> None:
         """Draw the weights; the bias starts at zero."""
         super().__init__()
         bound = (6 / (inputs + outputs)) ** 0.5
         draw = torch.rand(inputs, outputs, generator=generator, device=generator.device)
         self.weight = nn.Parameter((2 * draw - 1) * bound)
-        self.bias = nn.Parameter(torch.zeros(outputs, device=generator.device))
+        self.bias = nn.Parameter(torch.zeros(outputs, device=generator.device)) if bias else None
 
     def forward(self, x: Tensor | SparseMatrix | SlotRows) -> Tensor:
         """The affine map."""
         product = row_product(x, self.weight) if isinstance(x, Tensor) else x @ self.weight
-        return product + self.bias
+        return product if self.bias is None else product + self.bias
 
 
 register_affine(Linear, weight_is_in_by_out=True)  # so that its gradients are clipped without being formed

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from discreet import limits
-from discreet.ops import clipping, egonets
+from discreet.ops import egonets, layer_rows
 from discreet.privacy import accountants
 from tests.soundness.faults.checks import SuiteTest
 from tests.soundness.faults.registry import fault
@@ -33,14 +33,14 @@ COMPOSED = SuiteTest(
 
 @fault("norms of shared rows in single precision", "suite", CANCELLING, "fails", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = clipping._dense_squares
+    real = layer_rows._dense_squares
 
     def single(rows: torch.Tensor, blocks: torch.Tensor) -> torch.Tensor:
         return real(rows.float(), blocks.float()).double()
 
-    patch.setattr(clipping, "_dense_squares", single)
-    patch.setattr(clipping._LayerRows, "_spare", lambda self: 0.0)
-    patch.setattr(clipping.Sizes, "factor", lambda self, bound: bound / self.square.sqrt().clamp_min(bound))
+    patch.setattr(layer_rows, "_dense_squares", single)
+    patch.setattr(layer_rows.AffineRows, "_spare", lambda self: 0.0)
+    patch.setattr(layer_rows.Sizes, "factor", lambda self, bound: bound / self.square.sqrt().clamp_min(bound))
 
 
 @fault("empty places of an ego-net with node 0's record", "suite", EMPTY_SLOTS, "fails", seen=True)

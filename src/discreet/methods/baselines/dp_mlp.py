@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import Level
@@ -26,7 +27,7 @@ STAGE = "network"
 
 
 @dataclass(eq=False, repr=False)
-class DPMLPClassifier(PrivatelyTrained):
+class DPMLPClassifier(TakesEncoder, PrivatelyTrained):
     """A multilayer perceptron on the features of each node, at level ``node`` or ``neighbor``.
 
     It reads no edge, so one node touches one example and no degree bound is needed: a bound that the level
@@ -49,7 +50,10 @@ class DPMLPClassifier(PrivatelyTrained):
         query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule())
         return [self._training_stage(STAGE, query, facts.num_nodes)]
 
-    def _network(self, public: PublicFacts, generator: torch.Generator) -> MLP:
+    def _network(self, public: PublicFacts, generator: torch.Generator) -> nn.Module:
+        own = self._own_encoder(public, public.num_classes, generator, dropout=False)
+        if own is not None:
+            return own
         widths = widths_of(public.num_features, self.hidden, self.layers, public.num_classes)
         return MLP(widths, self.activation, 0.0, generator)
 

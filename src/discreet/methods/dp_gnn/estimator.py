@@ -19,6 +19,7 @@ from discreet.methods import dp_gnn
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
+from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Fraction, Layers, Norm, Rate
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import feature_tensor
@@ -40,7 +41,7 @@ STAGE, OUTPUTS = "network", "outputs"
 
 
 @dataclass(eq=False, repr=False)
-class DPGNN(PrivatelyTrained):
+class DPGNN(TakesEncoder, PrivatelyTrained):
     """Encoder, one or two rounds of messages, decoder, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -174,7 +175,8 @@ class DPGNN(PrivatelyTrained):
             decoder_layers=self.decoder_layers,
             heads=self.heads,
         )
-        return EgoNetwork(facts.num_features, shape, facts.num_classes, generator)
+        own = self._own_encoder(facts, self.hidden, generator, dropout=False)
+        return EgoNetwork(facts.num_features, shape, facts.num_classes, generator, own)
 
     # ---------------------------------------------------------------- fit
 

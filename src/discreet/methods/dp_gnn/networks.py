@@ -159,12 +159,22 @@ def _conv(shape: EgoShape, generator: torch.Generator) -> Conv:
 
 
 class EgoNetwork(nn.Module):
-    """Encoder, ``hops`` rounds of messages, decoder (DP-GNN). Rows are normalised by layer, without parameters."""
+    """Encoder, ``hops`` rounds of messages, decoder (DP-GNN). Rows are normalised by layer, without parameters.
 
-    def __init__(self, features: int, shape: EgoShape, classes: int, generator: torch.Generator) -> None:
+    ``encoder``, of ``shape.hidden`` outputs, stands in the place of the first linear map; rows must not meet in it.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        shape: EgoShape,
+        classes: int,
+        generator: torch.Generator,
+        encoder: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         hidden = shape.hidden
-        self.encoder = Linear(features, hidden, generator)
+        self.encoder = Linear(features, hidden, generator) if encoder is None else encoder
         self.rounds = nn.ModuleList(_conv(shape, generator) for _ in range(shape.hops))
         self.decoder = Linear(hidden, classes, generator)
         self.encoder_maps = nn.ModuleList(Linear(hidden, hidden, generator) for _ in range(shape.encoder_layers - 1))

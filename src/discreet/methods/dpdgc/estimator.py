@@ -40,6 +40,7 @@ from discreet.methods.dpdgc.embedding import (
 from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
 from discreet.methods.outlook import Outlook, outlook_of, separation
+from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import SparseMatrix, feature_tensor
@@ -68,7 +69,7 @@ DEFAULT_SPLIT = (0.3, 0.3, 0.7)
 
 
 @dataclass(eq=False, repr=False)
-class DPDGC(TrainedClassifier):
+class DPDGC(TakesEncoder, TrainedClassifier):
     """Noisy cached embeddings of adjacency rows beside features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -247,7 +248,10 @@ class DPDGC(TrainedClassifier):
 
     # ---------------------------------------------------------------- networks
 
-    def _feature_network(self) -> MLP:
+    def _feature_network(self) -> nn.Module:
+        own = self._own_encoder(self.public_, self.public_.num_classes, self._generator, dropout=True)
+        if own is not None:
+            return own
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
         return MLP(widths, self.activation, self.dropout, self._generator)
 
@@ -261,7 +265,8 @@ class DPDGC(TrainedClassifier):
     def _joint_network(self, facts: PublicFacts, generator: torch.Generator) -> JointNetwork:
         """Over features and released rows, by noisy steps."""
         hidden, rows = (self.hidden, self.rows_hidden), self._components(facts)
-        return JointNetwork(facts.num_features, rows, hidden, facts.num_classes, self.activation, generator)
+        own = self._own_encoder(facts, None, generator, dropout=False)
+        return JointNetwork(facts.num_features, rows, hidden, facts.num_classes, self.activation, generator, own)
 
     def _components(self, facts: PublicFacts) -> int:
         """How many directions of Z the joint network reads."""

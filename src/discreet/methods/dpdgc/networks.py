@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from discreet.ops.row_products import row_product
 from discreet.ops.rows import normalize_rows
 from discreet.ops.sparse import SparseMatrix
+from discreet.training.encoder_modules import Encoder
 from discreet.training.networks import ACTIVATIONS, MLP, Activation, Linear
 
 
@@ -75,22 +76,28 @@ class JointNetwork(nn.Module):
         classes: int,
         activation: Activation,
         gen: torch.Generator,
+        encoder: Encoder | None = None,
     ) -> None:
-        """``hidden`` holds the widths of the two layers, features first."""
+        """``hidden`` holds the widths of the two layers, features first; ``encoder`` reads features instead of ours."""
         super().__init__()
-        self.features = Linear(features, hidden[0], gen)
+        width = hidden[0] if encoder is None else encoder.outputs
+        self.features = Linear(features, width, gen) if encoder is None else encoder
         self.rows = Linear(rows, hidden[1], gen)
-        self.head = Linear(sum(hidden), classes, gen)
+        self.head = Linear(width + hidden[1], classes, gen)
         self._activation = ACTIVATIONS[activation]
         with torch.no_grad():
-            self.head.weight[hidden[0] :] = 0
+            self.head.weight[width:] = 0
 
     def forward(self, features: Tensor | SparseMatrix, rows: Tensor) -> Tensor:
         """Logits."""
-        parts = [layer(given) for layer, given in ((self.features, features), (self.rows, rows))]
-        hidden = [self._activation(nn.functional.layer_norm(part, part.shape[-1:])) for part in parts]
-        logits: Tensor = self.head(torch.cat(hidden, dim=1))
+        encoded: Tensor = self.features(features)
+        own = encoded if isinstance(self.features, Encoder) else self._between(encoded)
+        logits: Tensor = self.head(torch.cat([own, self._between(self.rows(rows))], dim=1))
         return logits
+
+    def _between(self, rows: Tensor) -> Tensor:
+        """Normalise and activate."""
+        return self._activation(nn.functional.layer_norm(rows, rows.shape[-1:]))
 
 
 class TwoWeights(nn.Module):

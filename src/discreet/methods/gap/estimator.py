@@ -27,6 +27,7 @@ from discreet.methods import gap
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
+from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
 from discreet.methods.trained import WeighsClasses
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
@@ -54,7 +55,7 @@ ENCODER, HEAD = "encoder", "head"
 
 
 @dataclass(eq=False, repr=False)
-class GAP(WeighsClasses):
+class GAP(TakesEncoder, WeighsClasses):
     """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -176,11 +177,13 @@ class GAP(WeighsClasses):
         train_head = self._train_head_privately if private else self._train_head
         train_head(parts[0], curator, progress)
 
-    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, nn.Module, Head]:
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[nn.Module, nn.Module, Head]:
         width, private = self._width(facts), self._records_are_private()
-        reads = widths_of(facts.num_features, self.hidden, self.layers, width)
         sums = widths_of(facts.num_classes + self._hops() * width, self.hidden, self.layers, facts.num_classes)
-        encoder = MLP(reads, self.activation, 0.0 if private else self.dropout, generator)
+        encoder: nn.Module | None = self._own_encoder(facts, width, generator, dropout=not private)
+        if encoder is None:
+            reads = widths_of(facts.num_features, self.hidden, self.layers, width)
+            encoder = MLP(reads, self.activation, 0.0 if private else self.dropout, generator)
         classifier = nn.Identity() if self.width is None else Linear(width, facts.num_classes, generator)
         head = Head(sums, self.activation, 0.0 if private else self.head_dropout, generator)
         if private and self.width is None:

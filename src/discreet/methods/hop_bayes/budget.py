@@ -48,7 +48,8 @@ class RecordBudget:
     """What public facts decide where features and labels are private: the kind of node model, and every stage's share.
 
     ``linear``, ``step_size`` and ``split`` are what the user asked for, None to decide here; ``combines`` says
-    whether weights are to be trained on validation ids, if there are any.
+    whether weights are to be trained on validation ids, if there are any. With ``own_encoder`` the node model is the
+    user's, and no linear map.
     """
 
     privacy: Privacy
@@ -60,12 +61,15 @@ class RecordBudget:
     linear: bool | None = None
     step_size: float | None = None
     split: tuple[float, float] | None = None
+    own_encoder: bool = False
 
     # ---------------------------------------------------------------- node model
 
     @cached_property
     def is_linear(self) -> bool:
         """Whether the node model is one linear map: asked for, or because noise on a hidden layer would outweigh it."""
+        if self.own_encoder:
+            return False
         if self.linear is not None or self.layers == 1:
             return self.linear is not False
         return self._pull(self.layers) < WORTH_HIDING
@@ -74,11 +78,6 @@ class RecordBudget:
     def widths(self) -> list[int]:
         """The widths of the node model."""
         return self._widths(1 if self.is_linear else self.layers)
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers a step of the node model moves."""
-        return _parameters(self.widths)
 
     @property
     def learning_rate(self) -> float:
@@ -149,6 +148,7 @@ class RecordBudget:
     def note(self) -> str:
         """How the budget is divided and what the node model is, or why no edge is read."""
         kind = "one linear map" if self.is_linear else f"a network of {self.layers} layers"
+        kind = "the encoder that was given" if self.own_encoder else kind
         if self.reads_edges:
             parts = ", ".join(f"{share:.0%} {name}" for name, share in self.shares.items())
             return f"the squared privacy loss is divided by public facts: {parts}; the node model is {kind}"
@@ -161,7 +161,7 @@ class RecordBudget:
 
     def pinned(self) -> dict[str, object]:
         """What was decided, as settings, so that a graph of other public facts gets the same."""
-        found: dict[str, object] = {"linear": self.is_linear}
+        found: dict[str, object] = {} if self.own_encoder else {"linear": self.is_linear}
         if self.split is None:
             found["split"] = self.shares[NODE_MODEL], self.shares.get(EVIDENCE, 0.0)
         return found

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 from pydantic import Field
 from scipy.special import log_softmax
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
-from discreet.errors import UnsupportedError
+from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
@@ -36,6 +36,7 @@ from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
 from discreet.methods.hop_bayes.links import LinkModel
 from discreet.methods.hop_bayes.node_model import NodeModel, OwnView, labels_are_few
 from discreet.methods.hop_bayes.stages import (
+    NodeModelSteps,
     evidence_stages,
     link_stage,
     noise_of_average,
@@ -46,6 +47,7 @@ from discreet.methods.hop_bayes.stages import (
     row_norm,
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
+from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
 from discreet.methods.trained import TrainedClassifier
@@ -55,6 +57,7 @@ from discreet.ops.sparse import feature_tensor
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import arranged_sums, message_bound
+from discreet.queries.gradients import planned_parameters
 from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress
 from discreet.training.networks import MLP, module_state, restore_module, widths_of
@@ -67,7 +70,7 @@ _TINY = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class HopBayes(TrainedClassifier):
+class HopBayes(TakesEncoder, TrainedClassifier):
     """A node model on features, a noisy table of class-to-class links, and Bayes' rule.
 
     Parameters
@@ -159,11 +162,15 @@ class HopBayes(TrainedClassifier):
                 "private there, so a node may not read them without noise; use predictions='all'"
             )
         budget = self._budget(public[0])
-        return record_stages(public, budget, steps=self.steps, clip_norm=self.clip_norm, receivers=self.receivers)
+        network = self._new_network(public[0], torch.Generator())
+        steps = NodeModelSteps(planned_parameters(network, public[0].num_train), self.steps, self.clip_norm)
+        return record_stages(public, budget, steps, receivers=self.receivers)
 
     def _budget(self, facts: PublicFacts) -> RecordBudget:
         privacy = self._checked_privacy()
         assert isinstance(privacy.level, NodeLevel | NeighborLevel)
+        if self.linear and self.encoder is not None:
+            raise ParameterError("hop-bayes: with linear=True there are no hidden layers: leave encoder out")
         return RecordBudget(
             privacy=privacy,
             level=privacy.level,
@@ -172,6 +179,7 @@ class HopBayes(TrainedClassifier):
             layers=self.layers,
             combines=self.combiner == "trained",
             linear=self.linear,
+            own_encoder=self.encoder is not None,
             step_size=self.step_size,
             split=self.split,
         )
@@ -249,17 +257,21 @@ class HopBayes(TrainedClassifier):
 
     def _make_modules(self) -> None:
         """The node model's network; where records are private, the weights of evidence beside it."""
-        self.network_ = self._watched["network"] = self._new_network(self.public_)
+        self.network_ = self._watched["network"] = self._new_network(self.public_, self._generator)
         if self._records_are_private():
             self.weigher_ = self._watched["weigher"] = Weigher(self._generator)
         else:
             self.node_model_ = NodeModel(self.network_)
 
-    def _new_network(self, facts: PublicFacts) -> MLP:
-        if self._records_are_private():
-            return MLP(self._budget(facts).widths, self.activation, 0.0, self._generator)
+    def _new_network(self, facts: PublicFacts, generator: torch.Generator) -> nn.Module:
+        private = self._records_are_private()
+        own = self._own_encoder(facts, facts.num_classes, generator, dropout=not private)
+        if own is not None:
+            return own
+        if private:
+            return MLP(self._budget(facts).widths, self.activation, 0.0, generator)
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
-        return MLP(widths, self.activation, self.dropout, self._generator)
+        return MLP(widths, self.activation, self.dropout, generator)
 
     def _class_distributions(self, part: PublicPart) -> FloatArray:
         """What each node tells its neighbours: its label if that is for training, else the node model's view."""

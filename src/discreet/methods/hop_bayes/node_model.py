@@ -21,7 +21,7 @@ from discreet.methods.public_encoder import encoder_width, leading_directions, r
 from discreet.ops.rows import unit_rows
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.training.descent import Progress, TrainOptions, train_on_features
-from discreet.training.networks import MLP, module_state, restore_module
+from discreet.training.networks import module_state, restore_module
 
 FEW = 0.2
 """Labels are few where no more than this share of the nodes is for training."""
@@ -39,7 +39,7 @@ class NodeModel:
     Guarantee: reads features, labels and the split, never an edge. For levels where these are public.
     """
 
-    def __init__(self, network: MLP) -> None:
+    def __init__(self, network: nn.Module) -> None:
         """A network before training."""
         self.network = network
         self.map: FeatureMap | None = None

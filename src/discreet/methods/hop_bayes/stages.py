@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -79,15 +80,24 @@ def noise_of_average(plan: Plan) -> float:
 # -------------------------------------------------------------------- on private records
 
 
+@dataclass(frozen=True)
+class NodeModelSteps:
+    """How the node model is trained: how many numbers a step moves, how many steps, and to what they are clipped."""
+
+    num_parameters: int
+    steps: int
+    clip_norm: float
+
+
 def record_stages(
-    public: Sequence[PublicFacts], budget: RecordBudget, *, steps: int, clip_norm: float, receivers: str
+    public: Sequence[PublicFacts], budget: RecordBudget, steps: NodeModelSteps, *, receivers: str
 ) -> list[Stage]:
     """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids).
 
     The node model alone, with all of the budget, where edges are not worth theirs.
     """
     facts, level, shares = public[0], budget.level, budget.shares
-    node_model = _node_model_stage(budget, steps, clip_norm)
+    node_model = _node_model_stage(budget, steps)
     if not budget.reads_edges:
         return [node_model]
     delta = budget.privacy.resolve_delta(max(graph.num_nodes for graph in public))
@@ -113,16 +123,16 @@ def _received_labels(graph: PublicFacts, budget: RecordBudget, receivers: str, f
     return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, row_norm(budget))
 
 
-def _node_model_stage(budget: RecordBudget, steps: int, clip_norm: float) -> Stage:
+def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
     query = OwnRecordSteps(
         budget.level,
         "clipped gradients of the node model on features",
-        budget.num_parameters,
+        steps.num_parameters,
         budget.facts.num_train,
-        StepRule(clip_norm),
+        StepRule(steps.clip_norm),
         row_norm=row_norm(budget),
     )
-    return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps)
+    return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps.steps)
 
 
 def _weights_stage(budget: RecordBudget) -> Stage:

@@ -1,0 +1,383 @@
+"""The rows of one layer in a batch: upper bounds on the norms of its examples' gradients, and their clipped sum.
+
+What is claimed of rounding here is proved in ``ops.clipping``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from discreet.arrays import IntArray
+from discreet.errors import UnsupportedError
+from discreet.ops.affine_calls import AffineCalls
+from discreet.ops.slot_rows import SlotRows
+from discreet.ops.sparse import SparseMatrix
+
+UNIT = 2.0**-53
+"""The rounding unit of double precision."""
+CANCELLATION = 64.0
+"""K: how many times longer the parts of an example's gradient may be than their sum before it is clipped for that."""
+FEW = 16
+"""Roundings beside those of sums: square roots, products, quotients."""
+_BLOCK = 1 << 22
+
+
+def gamma(roundings: int) -> float:
+    """γ_n = nu/(1 − nu): n roundings in a row, relative to the sum of absolute values (Higham 2002, lemma 3.1)."""
+    return roundings * UNIT / (1 - roundings * UNIT)
+
+
+def norm_roundings(width: int, slots: int) -> int:
+    """How many roundings in a row a squared norm takes: Γ is γ of it. Sums over two axes are taken one by one."""
+    return width + 2 * slots + FEW
+
+
+class Sizes(NamedTuple):
+    """Of each example, in one layer or in all: an upper bound on its squared norm, and the square of P."""
+
+    square: Tensor
+    parts: Tensor
+
+    def factor(self, bound: float) -> Tensor:
+        """What brings the norm to ``bound`` and P to K·bound; 0 where an example is not finite."""
+        length = torch.maximum(self.square, self.parts / CANCELLATION**2).sqrt()
+        factor = bound / length.clamp_min(bound)
+        return torch.where(torch.isfinite(length), factor, torch.zeros_like(factor))
+
+
+class LayerRows(Protocol):
+    """What a batch's rows in one layer give. ``width`` and ``slots`` are what rounding errors grow with."""
+
+    slots: int
+
+    @property
+    def width(self) -> int:
+        """Inputs and outputs together."""
+
+    def sizes(self) -> Sizes:
+        """Upper bounds on squared norms, and squares of P, of each example in this layer."""
+
+    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
+        """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
+
+    def terms(self, factor: Tensor) -> dict[int, Tensor]:
+        """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
+
+
+def rows_of(call: AffineCalls, examples: int) -> LayerRows:
+    """The rows of a layer, from all its calls."""
+    return ScaledRows.of(call, examples) if call.scales_columns else AffineRows.of(call, examples)
+
+
+# -------------------------------------------------------------------- x·weight + bias
+
+
+@dataclass
+class AffineRows:
+    """The rows of one layer, (examples × slots) of them, from all its calls."""
+
+    call: AffineCalls
+    inputs: Tensor | SparseMatrix | SlotRows
+    gradients: Tensor
+    slots: int
+
+    @classmethod
+    def of(cls, call: AffineCalls, examples: int) -> AffineRows:
+        """From all calls."""
+        _check_single([*call.inputs, *call.gradients])
+        gradients = [by_example(g, examples) for g in call.gradients]
+        if len(call.inputs) == 1 and not isinstance(call.inputs[0], Tensor):
+            rows = gradients[0]
+            return cls(call, call.inputs[0], rows.flatten(0, 1), rows.shape[1])
+        if not all(isinstance(given, Tensor) for given in call.inputs):
+            raise UnsupportedError("a layer that reads sparse features may be called once in a forward pass")
+        inputs = [by_example(given, examples) for given in call.inputs if isinstance(given, Tensor)]
+        rows_in, rows_out = (parts[0] if len(parts) == 1 else torch.cat(parts, 1) for parts in (inputs, gradients))
+        return cls(call, rows_in.flatten(0, 1), rows_out.flatten(0, 1), rows_out.shape[1])
+
+    @property
+    def layer(self) -> nn.Module:
+        """Whose rows these are."""
+        return self.call.layer
+
+    @property
+    def width(self) -> int:
+        """Inputs and outputs together."""
+        return int(self.inputs.shape[1] + self.gradients.shape[1])
+
+    def sizes(self) -> Sizes:
+        """Upper bounds on squared norms, and squares of P, of each example in this layer."""
+        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
+        if self.slots == 1:
+            return self._one_slot(weight, bias)
+        found = [self._shared(first, last, weight, bias) for first, last in self._portions()]
+        return Sizes(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+    def _one_slot(self, weight: bool, bias: bool) -> Sizes:
+        """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
+        per_input = _row_squares(self._kept_inputs) if weight else 0.0
+        square = (per_input + float(bias)) * _row_squares(self._kept_gradients)
+        square = square * (1 + 2 * gamma(self.width + FEW))
+        return Sizes(square, square)
+
+    @cached_property
+    def _kept_gradients(self) -> Tensor:
+        """The gradients in double precision, for norms and sums alike; as they are where that would take much room."""
+        return self.gradients.double() if self.gradients.numel() <= _BLOCK else self.gradients
+
+    @cached_property
+    def _kept_inputs(self) -> Tensor | SparseMatrix | SlotRows:
+        """The same of dense inputs."""
+        small = isinstance(self.inputs, Tensor) and self.inputs.numel() <= _BLOCK
+        return self.inputs.double() if isinstance(self.inputs, Tensor) and small else self.inputs
+
+    def _portions(self) -> Iterator[tuple[int, int]]:
+        """Examples from … to, a few at a time: double precision takes twice the memory."""
+        examples = len(self.gradients) // self.slots
+        width = self.gradients.shape[1] + (self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0)
+        step = max(1, _BLOCK // max(1, self.slots * width))
+        return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
+
+    def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
+        """The sizes of some examples whose rows share the layer."""
+        rows = slice(first * self.slots, last * self.slots)
+        blocks = self._kept_gradients[rows].double().reshape(last - first, self.slots, -1)
+        lengths = _lengths(blocks)
+        square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
+        if bias:
+            alone = lengths.sum(1).square()
+            square = square + blocks.sum(1).square().sum(1) + self._spare() * alone
+            parts = parts + alone
+        if weight:
+            found = self._shared_weight(rows, blocks, lengths)
+            square, parts = square + found.square, parts + found.parts
+        return Sizes(square * (1 + gamma(FEW)), parts * (1 + gamma(FEW)))
+
+    def _spare(self) -> float:
+        """What of P² is added to a squared norm: once Γ for its own error, the rest for that of P and of later sums."""
+        return 4 * gamma(norm_roundings(self.width, self.slots))
+
+    def _shared_weight(self, rows: slice, blocks: Tensor, lengths: Tensor) -> Sizes:
+        if isinstance(self.inputs, SlotRows):
+            grams = self.inputs.grams(rows.start // self.slots, rows.stop // self.slots)
+            square, others = _gram_squares(grams, blocks), torch.diagonal(grams, dim1=1, dim2=2).sqrt()
+        elif isinstance(self.inputs, SparseMatrix):
+            square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
+        else:
+            assert isinstance(self._kept_inputs, Tensor)
+            given = self._kept_inputs[rows].double().reshape(*blocks.shape[:2], -1)
+            square, others = _dense_squares(given, blocks), _lengths(given)
+        parts = (others * lengths).sum(1).square()
+        return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
+
+    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
+        """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
+        inputs, gradients = self._finite(factor)
+        by_row = self._by_row(factor)
+        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
+        if weight and isinstance(inputs, SparseMatrix):
+            product = inputs.double_transposed @ (gradients * by_row)
+        elif weight and isinstance(inputs, SlotRows):
+            product = inputs.transposed_times(gradients * by_row)
+        if weight and not isinstance(inputs, Tensor):
+            views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
+        for start in range(0, len(gradients), self._rows_at_once()):
+            part = slice(start, start + self._rows_at_once())
+            scaled = gradients[part] * by_row[part]
+            if weight and isinstance(inputs, Tensor):
+                given = inputs[part].double()
+                left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
+                views[id(self.layer.weight)].addmm_(left.T, right)
+            if bias:
+                views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
+
+    def _rows_at_once(self) -> int:
+        return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
+
+    def _by_row(self, factor: Tensor) -> Tensor:
+        """One factor per example as a column, one per row."""
+        return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
+
+    def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
+        """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)
+
+        To ask whether there are any would make a GPU wait in every layer, so there rows are masked unasked.
+        """
+        asks = factor.device.type == "cpu" or isinstance(self.inputs, SparseMatrix)
+        if not len(factor) or (asks and bool(factor.min() > 0)):
+            return self._kept_inputs, self._kept_gradients
+        rows = self._by_row(factor) == 0
+        gradients = self._kept_gradients.masked_fill(rows, 0.0)
+        if isinstance(self.inputs, SlotRows):
+            return self.inputs, gradients
+        if isinstance(self.inputs, SparseMatrix):
+            return self.inputs.without_rows(rows.squeeze(1).cpu().numpy()), gradients
+        assert isinstance(self._kept_inputs, Tensor)
+        return self._kept_inputs.masked_fill(rows, 0.0), gradients
+
+    def terms(self, factor: Tensor) -> dict[int, Tensor]:
+        """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
+        inputs, gradients = self._finite(factor)
+        if isinstance(inputs, SlotRows):
+            dense = inputs.dense()
+        else:
+            dense = inputs.csr.to_dense() if isinstance(inputs, SparseMatrix) else inputs
+        rows, blocks = (_blocks(part.double(), self.slots) for part in (dense, gradients))
+        left, right = (rows, blocks) if self.call.in_by_out else (blocks, rows)
+        found = {}
+        if _trains(self.layer, "weight"):
+            found[id(self.layer.weight)] = (left.mT @ right).flatten(1) * factor.unsqueeze(1)
+        if _trains(self.layer, "bias"):
+            found[id(self.layer.bias)] = blocks.sum(1) * factor.unsqueeze(1)
+        return found
+
+
+# -------------------------------------------------------------------- x ⊙ weight + bias
+
+
+@dataclass
+class ScaledRows:
+    """One layer that scales columns: the gradient of every example (``weight``, ``bias``), and P of each."""
+
+    layer: nn.Module
+    slots: int
+    weight: Tensor
+    bias: Tensor
+    weight_parts: Tensor
+    bias_parts: Tensor
+
+    @classmethod
+    def of(cls, call: AffineCalls, examples: int) -> ScaledRows:
+        """From all calls, a few examples at a time: double precision takes twice the memory."""
+        _check_single([*call.inputs, *call.gradients])
+        inputs = torch.cat([by_example(given, examples) for given in call.inputs if isinstance(given, Tensor)], 1)
+        gradients = torch.cat([by_example(given, examples) for given in call.gradients], 1)
+        step = max(1, _BLOCK // max(1, gradients.shape[1] * gradients.shape[2]))
+        starts = range(0, max(len(gradients), 1), step)
+        found = [cls._summed(inputs[i : i + step].double(), gradients[i : i + step].double()) for i in starts]
+        return cls(call.layer, gradients.shape[1], *(torch.cat(parts) for parts in zip(*found, strict=True)))
+
+    @staticmethod
+    def _summed(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Gradients of weight and bias, then Σ_j of the norms of what they are sums of."""
+        products = inputs * gradients
+        return products.sum(1), gradients.sum(1), _lengths(products).sum(1), _lengths(gradients).sum(1)
+
+    @property
+    def width(self) -> int:
+        """Of a row."""
+        return int(self.bias.shape[1])
+
+    def _trained(self) -> Iterator[tuple[nn.Parameter, Tensor, Tensor]]:
+        """Every parameter that trains, its gradients by example, and P."""
+        for name, gradients, parts in (
+            ("weight", self.weight, self.weight_parts),
+            ("bias", self.bias, self.bias_parts),
+        ):
+            if _trains(self.layer, name):
+                yield getattr(self.layer, name), gradients, parts
+
+    def sizes(self) -> Sizes:
+        """With one slot nothing cancels, so P is the norm itself; otherwise 4Γ·P² is added to squared norms."""
+        square, parts = torch.zeros_like(self.bias_parts), torch.zeros_like(self.bias_parts)
+        for _, gradients, longest in self._trained():
+            square, parts = square + _lengths(gradients).square(), parts + longest.square()
+        if self.slots == 1:
+            square = square * (1 + 2 * gamma(self.width + FEW))
+            return Sizes(square, square)
+        spare = 4 * gamma(norm_roundings(self.width, self.slots))
+        return Sizes((square + spare * parts) * (1 + gamma(FEW)), parts * (1 + gamma(FEW)))
+
+    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
+        """One product per parameter."""
+        for parameter, gradients, _ in self._trained():
+            views[id(parameter)].addmv_(_where_counted(gradients, factor).T, factor)
+
+    def terms(self, factor: Tensor) -> dict[int, Tensor]:
+        """What is added up, one by one."""
+        return {id(p): _where_counted(g, factor) * factor.unsqueeze(1) for p, g, _ in self._trained()}
+
+
+def _where_counted(gradients: Tensor, factor: Tensor) -> Tensor:
+    """Gradients of examples with factor 0 made zero, for zero times infinity is no number."""
+    return gradients.masked_fill((factor == 0).unsqueeze(1), 0.0)
+
+
+# -------------------------------------------------------------------- shared
+
+
+def _trains(layer: nn.Module, name: str) -> bool:
+    parameter = getattr(layer, name, None)
+    return isinstance(parameter, nn.Parameter) and parameter.requires_grad
+
+
+def _check_single(rows: Sequence[Tensor | SparseMatrix | SlotRows]) -> None:
+    """Refuse doubles: their squares can vanish or overflow in double precision, and with them a norm."""
+    if any(part.dtype not in (torch.float32, torch.float16, torch.bfloat16) for part in rows):
+        raise UnsupportedError("gradients are clipped in double precision, so the model must run in a shorter one")
+
+
+def by_example(rows: Tensor, examples: int) -> Tensor:
+    """(examples, slots, width), whatever shape the layer saw."""
+    count = math.prod(rows.shape[:-1])
+    if examples == 0 or count % examples:
+        if count == 0:
+            return rows.reshape(0, 1, rows.shape[-1])
+        raise UnsupportedError(
+            "the rows that a layer saw are no multiple of the examples: rows must be grouped by example"
+        )
+    return rows.reshape(examples, count // examples, rows.shape[-1])
+
+
+def _blocks(rows: Tensor, slots: int) -> Tensor:
+    return rows.reshape(len(rows) // slots, slots, rows.shape[1])
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """Norms along the last axis, in double precision; no square of a single vanishes or overflows there."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
+    return norms
+
+
+def _row_squares(rows: Tensor | SparseMatrix | SlotRows) -> Tensor:
+    return _lengths(rows).square() if isinstance(rows, Tensor) else rows.row_squares
+
+
+def _gram_squares(grams: Tensor, blocks: Tensor) -> Tensor:
+    """‖Σ_j a_j g_jᵀ‖² of each example, from the inner products of its rows a."""
+    return (grams * (blocks @ blocks.mT)).sum(2).sum(1)
+
+
+def _dense_squares(rows: Tensor, blocks: Tensor) -> Tensor:
+    """‖Σ_j a_j g_jᵀ‖² of each example: by Gram matrices, or through the product itself where slots are many."""
+    slots, width_in, width_out = rows.shape[1], rows.shape[2], blocks.shape[2]
+    if slots * (width_in + width_out) <= 2 * width_in * width_out:
+        return _gram_squares(rows @ rows.mT, blocks)
+    step = max(1, _BLOCK // max(1, width_in * width_out))
+    parts = [(rows[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(rows), step)]
+    return torch.cat(parts) if parts else rows.new_zeros(0)
+
+
+def _sparse_squares(part: sp.csr_array, blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for sparse rows, by sums over the (example, feature) pairs that occur; and the norms of the rows."""
+    examples, slots, width = blocks.shape
+    row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    pair = (row // slots) * np.int64(part.shape[1]) + part.indices
+    distinct, place = np.unique(pair, return_inverse=True)
+    values = part.data.astype(np.float64)
+    gather = sp.csr_array((values, (place, row)), shape=(len(distinct), part.shape[0]))
+    sums = SparseMatrix(gather, blocks.device).csr @ blocks.reshape(-1, width)
+    square = sums.new_zeros(examples)
+    owner: IntArray = distinct // part.shape[1]
+    square.index_add_(0, torch.from_numpy(owner).to(blocks.device), sums.square().sum(1))
+    norms = np.sqrt(np.bincount(row, weights=values**2, minlength=part.shape[0]))
+    return square, torch.from_numpy(norms).to(blocks.device).view(examples, slots)
