@@ -17,6 +17,7 @@ from discreet.arrays import IntArray
 from discreet.errors import ParameterError
 from discreet.mechanisms import discrete_gaussian
 from discreet.mechanisms.discrete_gaussian import CELL_BITS, CELLS, DiscreteGaussian, Layout, layout_of
+from discreet.ops.compiled import _compiled, compiled
 from tests.mechanisms.test_bits import FALSE_ALARM, Scripted, p_value, stream
 
 SIGMAS = [0.25, 0.26, 0.7, 1.0, 3.0, 31.9, 100.0, 1.3 * 2**20, 2.0**30, 1.99 * 2**40, 2.0**44]
@@ -129,7 +130,7 @@ def decided(sampler: DiscreteGaussian, words: Any) -> list[int | None]:
     found: list[int | None] = []
     for four in words:
         out = np.zeros(1, dtype=np.int64)
-        filled, at, open_ = discrete_gaussian._kernel()(
+        filled, at, open_ = compiled(discrete_gaussian._sample)(
             four.copy(), 0, out, 0, discrete_gaussian.SLACK, *sampler.layout.for_kernel
         )
         assert at == 4
@@ -280,6 +281,6 @@ def test_works_without_a_place_for_machine_code(monkeypatch: pytest.MonkeyPatch)
 
     expected = DiscreteGaussian(5.0).draw(stream(), 10)
     monkeypatch.setattr(numba, "njit", refuses_caches)
-    discrete_gaussian._kernel.cache_clear()
+    _compiled.cache_clear()
     assert np.array_equal(DiscreteGaussian(5.0).draw(stream(), 10), expected)
-    discrete_gaussian._kernel.cache_clear()
+    _compiled.cache_clear()

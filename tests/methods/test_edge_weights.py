@@ -12,6 +12,7 @@ from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
 from discreet.methods.recommend import recommend
 from discreet.methods.registry import list_methods
+from discreet.ops.edge_sums import neighbour_sums
 from discreet.ops.sparse import hop_matrix
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
@@ -88,13 +89,8 @@ def test_neighbours_in_weight_are_within_the_bounds(method: str, spec: str) -> N
 
 
 def test_weights_beyond_one_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = hop_matrix
-
-    def doubled(graph: Graph, *given: object, **options: object) -> object:
-        matrix = real(graph, *given, **options)  # type: ignore[arg-type]
-        return matrix.times(np.full(matrix.nnz, 2.0))
-
-    monkeypatch.setattr(sums, "hop_matrix", doubled)
+    real = neighbour_sums
+    monkeypatch.setattr(sums, "neighbour_sums", lambda *given: 2 * real(*given))
 
     def graphs(rng: np.random.Generator) -> Graph:
         return with_weights(small_graph(rng), rng)

@@ -112,23 +112,3 @@ def test_a_directed_graph_is_refused():
         appr_rows(sp.csr_array(np.array([[0, 1.0], [0, 0]])), [0])
     with pytest.raises(GraphError, match="square"):
         appr_rows(sp.csr_array(np.ones((2, 3))), [0])
-
-
-def test_a_read_only_home_costs_the_cache_and_nothing_else(monkeypatch):
-    import numba
-
-    from discreet.ops import ppr
-
-    real = numba.njit
-
-    def without_cache(**options):
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function: no locator available")
-        return real(**options)
-
-    monkeypatch.setattr(ppr.numba, "njit", without_cache)
-
-    def double(x):
-        return 2 * x
-
-    assert ppr._compiled(double)(3) == 6

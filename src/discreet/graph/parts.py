@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -144,6 +145,11 @@ class PublicPart:
     def mask(self, name: str) -> BoolArray:
         """The mask of that name (``train``, ``val``, ``test``); an error where there is no split."""
         return checked_mask(name, getattr(self, f"{name}_mask", None))
+
+    @cached_property
+    def features_key(self) -> bytes:
+        """A digest of the features."""
+        return _features_key(self.features)
 
     def labelled(self, mask: BoolArray | None) -> IntArray:
         """The ids of a mask that have a label; none where there is no mask."""
@@ -288,15 +294,14 @@ def public_key(part: PublicPart) -> bytes:
 
     Guarantee: no private array enters, whatever of them is opened for a prediction.
     """
-    return _ids_key(part) if FEATURES in part.private else _features_key(part)
+    return _ids_key(part) if FEATURES in part.private else part.features_key
 
 
-def _features_key(part: PublicPart) -> bytes:
-    features = part.features
+def _features_key(features: Features) -> bytes:
     found = hashlib.sha256(str(features.shape).encode())
     arrays = [features] if isinstance(features, np.ndarray) else [features.indptr, features.indices, features.data]
     for array in arrays:
-        found.update(np.ascontiguousarray(array).tobytes())
+        found.update(np.ascontiguousarray(array).data)
     return found.digest()
 
 

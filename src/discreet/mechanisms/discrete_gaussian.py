@@ -30,11 +30,10 @@ roundings included. In the tail p is at most 1 and its exponent below 2¹⁶, so
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +41,7 @@ import numpy.typing as npt
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.mechanisms.bits import BitStream, Size, WordArray, exp_bounds
+from discreet.ops.compiled import compiled
 
 SMALLEST_SIGMA, LARGEST_SIGMA = Fraction(1, 4), Fraction(1 << 44)
 CELL_BITS = 14
@@ -51,8 +51,6 @@ _LOOK = 4  # words of a proposal that takes a second look: itself, U, stair and 
 _CHUNK = 1 << 13  # words drawn at a time: 64 KiB, which stay near the processor
 _REACH = 3.9  # how many σ the columns cover; the rest, one in ten thousand, is the tail
 _PRECISION = 112  # binary places of ρ and of κ in the layout
-
-Kernel: TypeAlias = Callable[..., tuple[int, int, bool]]
 
 
 class DiscreteGaussian:
@@ -81,7 +79,7 @@ class DiscreteGaussian:
 
     def fill(self, stream: BitStream, out: IntArray) -> None:
         """Overwrite a one-dimensional array with samples."""
-        kernel, layout, filled = _kernel(), self.layout, 0
+        kernel, layout, filled = compiled(_sample), self.layout, 0
         buffer = np.empty(_words_for(out.size), dtype=np.uint64)
         while filled < out.size:
             words = buffer[: _words_for(out.size - filled)]
@@ -132,7 +130,7 @@ class Layout:
         return (self.used - self.crossed) * self.kappa * (1 << self.shift) / (4 << self.tail_shift)
 
     @cached_property
-    def for_kernel(self) -> tuple[object, ...]:
+    def for_kernel(self) -> tuple[Any, ...]:
         """The same, as the kernel takes it."""
         tables = (self.column, self.level, self.inner, self.crossed, self.used)
         places = (self.shift, self.tail_start, self.tail_shift)
@@ -295,16 +293,3 @@ def _sample(
         out[filled] = x
         filled += 1
     return filled, at, False
-
-
-@lru_cache(maxsize=1)
-def _kernel() -> Kernel:
-    """Machine code of :func:`_sample`, made on first use and kept on disk where some folder can be written."""
-    import numba  # late: half a second that only who draws noise needs to wait
-
-    compiled: Kernel
-    try:
-        compiled = numba.njit(cache=True, nogil=True)(_sample)
-    except RuntimeError:  # numba found no place for a cache
-        compiled = numba.njit(nogil=True)(_sample)
-    return compiled

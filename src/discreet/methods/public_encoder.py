@@ -18,7 +18,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
 from discreet.ops.rows import unit_rows
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import SparseMatrix, map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features, training_rows
 from discreet.training.networks import MLP, Activation, module_state, restore_module, widths_of
 
@@ -103,9 +103,8 @@ class PublicEncoder:
 
     def probabilities(self, part: PublicPart) -> FloatArray:
         """The network's own opinion of every node."""
-        with torch.no_grad():
-            logits = self.network.eval()(feature_tensor(part.features, self._generator.device))
-            return torch.softmax(logits, dim=1).cpu().numpy().astype(np.float64)
+        logits = map_rows(self.network.eval(), part.features, self._generator.device)
+        return torch.softmax(logits, dim=1).cpu().numpy().astype(np.float64)
 
     def embed(self, part: PublicPart) -> FloatArray:
         """One unit row per node, d₁ wide."""
@@ -134,12 +133,13 @@ class PublicEncoder:
     def _spectral(self, part: PublicPart) -> FloatArray:
         return unit_rows(np.asarray(unit_features(part.features) @ self._arrays["basis"], dtype=np.float64))
 
-    @torch.no_grad()
     def _hidden(self, part: PublicPart) -> FloatArray:
-        inputs = feature_tensor(part.features, self._generator.device)
-        hidden = self.network.eval().hidden(inputs)
-        assert isinstance(hidden, Tensor)  # the encoder has at least two layers
-        return hidden.cpu().numpy().astype(np.float64)
+        def embed(features: Tensor | SparseMatrix) -> Tensor:
+            hidden = self.network.eval().hidden(features)
+            assert isinstance(hidden, Tensor)  # the encoder has at least two layers
+            return hidden
+
+        return map_rows(embed, part.features, self._generator.device).cpu().numpy().astype(np.float64)
 
 
 def check_every_class_is_labelled(part: PublicPart) -> None:

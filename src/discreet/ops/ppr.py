@@ -19,21 +19,19 @@ about rows is clipped in :mod:`discreet.queries.picks`, whose bounds hold for an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.arrays import BoolArray, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
+from discreet.ops.compiled import compiled
 
 Solver = Literal["ista", "push"]
 Rows = tuple[IntArray, IntArray, FloatArray]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def appr_rows(
@@ -121,18 +119,7 @@ def _checked_sources(sources: npt.ArrayLike, num_nodes: int) -> IntArray:
 # -------------------------------------------------------------------- kernels
 
 
-def _compiled(kernel: F) -> F:
-    """Machine code on first use, kept on disk where some folder can be written; threads may run side by side."""
-    compiled: Any
-    try:
-        compiled = numba.njit(cache=True, nogil=True)(kernel)
-    except RuntimeError:  # numba found no place for a cache
-        compiled = numba.njit(nogil=True)(kernel)
-    made: F = compiled
-    return made
-
-
-@_compiled
+@compiled
 def _grown(indices: IntArray, data: FloatArray, needed: int) -> tuple[IntArray, FloatArray]:
     """The same arrays, or copies with room for ``needed`` entries."""
     if needed <= len(indices):
@@ -144,7 +131,7 @@ def _grown(indices: IntArray, data: FloatArray, needed: int) -> tuple[IntArray, 
     return more_indices, more_data
 
 
-@_compiled
+@compiled
 def _collect(
     touched: IntArray,
     estimate: FloatArray,
@@ -164,7 +151,7 @@ def _collect(
     return found, values, filled
 
 
-@_compiled
+@compiled
 def _push_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: float, rho: float) -> Rows:
     """Push while some residual exceeds ρ·deg: α of it stays, the rest goes to the neighbours."""
     n = len(indptr) - 1
@@ -206,7 +193,7 @@ def _push_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: fl
     return starts, found[:filled], values[:filled]
 
 
-@_compiled
+@compiled
 def _ista_rows(indptr: IntArray, indices: IntArray, sources: IntArray, alpha: float, rho: float, gamma: float) -> Rows:
     """Proximal gradient steps of length 1, in p = D^{1/2}q and the residual r = −D^{1/2}∇f(q).
 

@@ -6,7 +6,7 @@ And :func:`one_thread_if`: for small work a second thread gains nothing; on a bu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Literal
@@ -170,11 +170,16 @@ def hop_matrix(
     *symmetric*: D^(−½) A D^(−½), for undirected graphs. ``self_loops`` puts A + I for A.
     Where edges have weights, A holds them, and *sum* alone is taken: what divides by degrees has no bound with them.
     """
+    refuse_aggregation(graph, aggregation)
+    return normalized(graph.weighted_adjacency, aggregation, self_loops=self_loops, device=device)
+
+
+def refuse_aggregation(graph: Topology, aggregation: Aggregation) -> None:
+    """Refuse *symmetric* on a directed graph, and all but *sum* where edges have weights."""
     if graph.edge_weights is not None and aggregation != "sum":
         raise UnsupportedError(f"{aggregation} aggregation does not take edges with weights: use sum")
     if aggregation == "symmetric" and graph.directed:
         raise UnsupportedError("symmetric aggregation needs an undirected graph: use mean, or to_undirected()")
-    return normalized(graph.weighted_adjacency, aggregation, self_loops=self_loops, device=device)
 
 
 def normalized(
@@ -198,10 +203,25 @@ def normalized(
 
 
 def feature_tensor(features: Array | sp.csr_array, device: str | torch.device) -> Tensor | SparseMatrix:
-    """Features as a model reads them: sparse stays sparse."""
-    if isinstance(features, np.ndarray):
-        return torch.tensor(features, device=device)
-    return SparseMatrix(features, device)
+    """Features as a model reads them: sparse stays sparse. Nothing may write to them: they may share memory."""
+    if not isinstance(features, np.ndarray):
+        return SparseMatrix(features, device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # read-only arrays are fine: no model writes to what it reads
+        return torch.from_numpy(features).to(device)
+
+
+AT_ONCE = 1 << 16
+"""Rows that a network is shown together where it learns nothing: bounds memory, and suits a processor's caches."""
+
+
+@torch.no_grad()
+def map_rows(
+    module: Callable[[Tensor | SparseMatrix], Tensor], features: Array | sp.csr_array, device: str | torch.device
+) -> Tensor:
+    """What the module makes of every row of the features, a portion at a time; it must read each row by itself."""
+    starts = range(0, max(features.shape[0], 1), AT_ONCE)
+    return torch.cat([module(feature_tensor(features[start : start + AT_ONCE], device)) for start in starts])
 
 
 def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | SparseMatrix:

@@ -13,8 +13,9 @@ from torch import nn
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
+from discreet.ops.edge_sums import edge_sums
 from discreet.ops.rows import cut_rows, rows_of_norm
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import map_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -88,12 +89,12 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     adjacency = graph.weighted_adjacency
     full = cut_rows(messages, bound)
     if graph.directed:
-        return np.asarray(adjacency @ full)
+        return edge_sums(adjacency, full)
     short, of_receiver = cut_rows(messages, bound / math.sqrt(2)), receivers[:, None]
     rows = np.empty((graph.num_nodes, messages.shape[1]))
     inside, outside = np.flatnonzero(receivers), np.flatnonzero(~receivers)
-    rows[inside] = adjacency[inside] @ np.where(of_receiver, short, full)
-    rows[outside] = adjacency[outside] @ np.where(of_receiver, 0.0, short)
+    rows[inside] = edge_sums(adjacency, np.where(of_receiver, short, full), inside)
+    rows[outside] = edge_sums(adjacency, np.where(of_receiver, 0.0, short), outside)
     return rows
 
 
@@ -176,7 +177,7 @@ class ReceivedLabels(Query):
         messages = self._one_hot_classes(private, node_model) - 1 / self.num_classes
         if self.level.edges == "owned":
             messages = messages / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
-        sums = np.asarray(entries.weighted_adjacency[np.flatnonzero(receivers)].astype(np.float64) @ messages)
+        sums = edge_sums(entries.weighted_adjacency, messages, np.flatnonzero(receivers))
         clip = self.bound().clip
         return sums if clip is None else cut_rows(sums, clip)
 
@@ -187,9 +188,8 @@ class ReceivedLabels(Query):
         rows[unlabelled, self._guesses(private, node_model)[unlabelled]] = 1
         return rows
 
-    @torch.no_grad()
     def _guesses(self, private: PrivatePart, node_model: nn.Module) -> IntArray:
         features = private.graph.features
         seen = features if self.row_norm is None else rows_of_norm(features, self.row_norm)
-        scores = torch.nan_to_num(node_model(feature_tensor(seen, private.device)))
+        scores = torch.nan_to_num(map_rows(node_model, seen, private.device))
         return np.asarray(scores.argmax(dim=1).cpu().numpy())

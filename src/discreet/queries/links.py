@@ -12,6 +12,7 @@ from discreet.arrays import Array, BoolArray, FloatArray
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
+from discreet.ops.edge_sums import edge_sums
 from discreet.ops.rows import cut_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
@@ -67,7 +68,7 @@ class LinkTable(Query):
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
         """The table, in double precision: rounding stays far below the bound."""
         sent = cut_rows(rows, 1.0)
-        table = sent.T @ (private.graph.weighted_adjacency @ sent)
+        table = sent.T @ edge_sums(private.graph.weighted_adjacency, sent)
         return np.asarray(table if private.graph.directed else table / 2)
 
 
@@ -141,7 +142,7 @@ class LabelLinks(Query):
         sent = labels
         if self.level.edges == "owned":
             sent = labels / np.maximum(entries.out_degree(), 1)[:, None]
-        received = np.asarray(entries.weighted_adjacency.astype(np.float64) @ sent)
+        received = edge_sums(entries.weighted_adjacency, sent)
         clip = self.bound().clip
         return np.asarray(labels.T @ (received if clip is None else cut_rows(received, clip)))
 

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
+from discreet.ops.edge_sums import neighbour_sums
 from discreet.ops.rows import clip_rows, finite_rows, normalize_rows
-from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
+from discreet.ops.sparse import Aggregation, map_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -84,26 +85,16 @@ class NeighbourSums(Query):
         self, private: PrivatePart, *, rows: Tensor | None = None, encoder: nn.Module | None = None, **inputs: Any
     ) -> FloatArray:
         """Sums in double precision, so that rounding stays far below the bound."""
-        matrix = self._matrix(private)
         if encoder is not None:
             if self.hop > 1:
                 raise PlanViolationError("hops after the first read released rows, not an encoder")
-            encoded = encoder(feature_tensor(private.graph.features, private.device))
+            encoded = map_rows(encoder, private.graph.features, private.device)
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None
-        sums = matrix @ finite_rows(normalize_rows(rows)).double()
+        sent = finite_rows(normalize_rows(rows)).cpu().numpy()
+        sums = neighbour_sums(bounded_graph(private, self.level), sent, self.aggregation)
         clip = self.bound().clip
-        return (sums if clip is None else clip_rows(sums, clip)).cpu().numpy()
-
-    def _matrix(self, private: PrivatePart) -> SparseMatrix:
-        """One hop over the edges in use, in double precision."""
-        name = ("hop", self.level, self.aggregation)
-        known: SparseMatrix | None = private.recall(name)
-        if known is not None:
-            return known
-        bounded = isinstance(self.level, NodeLevel | NeighborLevel)
-        graph = bounded_graph(private, self.level) if bounded else private.graph
-        return private.keep(name, hop_matrix(graph, self.aggregation, device=private.device).double())
+        return sums if clip is None else clip_rows(torch.from_numpy(sums), clip).numpy()
 
 
 def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:

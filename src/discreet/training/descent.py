@@ -16,15 +16,13 @@ from torch import Tensor, nn
 from discreet.arrays import Arrays, IntArray
 from discreet.errors import GraphError
 from discreet.graph.parts import PublicPart
-from discreet.ops.sparse import SparseMatrix, feature_tensor, one_thread_if, select_rows
+from discreet.ops.sparse import AT_ONCE, SparseMatrix, feature_tensor, one_thread_if, select_rows
 
 Progress = Callable[[str, int, int], None]
 SMALL_BATCH = 4096
 """Rows up to which a step is quicker on one thread."""
 ENOUGH_STEPS = 2000
 """Steps after which more of them teach a network little: what 30 passes over 17,000 rows in batches of 256 take."""
-AT_ONCE = 1 << 16
-"""Rows that are looked at together where nothing is learnt: bounds memory, and keeps them in a processor's caches."""
 LARGEST_BATCH = 2048
 """Rows beyond which a larger batch teaches no more per step (and single steps no longer fit a processor's caches)."""
 

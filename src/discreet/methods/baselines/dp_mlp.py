@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
@@ -15,7 +15,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.trained import PrivatelyTrained
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import OwnRecordSteps, planned_parameters
@@ -63,7 +63,7 @@ class DPMLPClassifier(TakesEncoder, PrivatelyTrained):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        logits: Tensor = self.network_(feature_tensor(part.features, self._device))
+        logits = map_rows(self.network_, part.features, self._device)
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     def _state(self) -> Arrays:

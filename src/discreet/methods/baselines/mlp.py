@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
@@ -18,7 +17,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
 from discreet.methods.own_hop import neighbour_mixture
 from discreet.methods.trained import WeighsClasses
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
 from discreet.training.descent import Progress, train_on_features
@@ -66,7 +65,7 @@ class MLPClassifier(WeighsClasses):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        logits: Tensor = self.network_(feature_tensor(part.features, self._device))
+        logits = map_rows(self.network_, part.features, self._device)
         found = torch.softmax(logits, dim=1).cpu().numpy()
         if self.inference == "features":
             return found

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
 from discreet.errors import ParameterError, UnsupportedError
@@ -40,7 +39,7 @@ from discreet.methods.parameters import (
     ScoreClip,
 )
 from discreet.methods.trained import PrivatelyTrained
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import map_rows
 from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Stage, split_note
@@ -342,7 +341,7 @@ class DPAR(PrivatelyTrained):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        logits: Tensor = self.network_(feature_tensor(part.features, self._device))
+        logits = map_rows(self.network_, part.features, self._device)
         if self.prediction == "logits" or (self.prediction is None and self._published):
             averaged = average_logits(logits, part, self.propagation_steps, self.alpha)
             return torch.softmax(averaged, dim=1).cpu().numpy()

@@ -31,7 +31,7 @@ from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
 from discreet.methods.trained import WeighsClasses
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
-from discreet.ops.sparse import Aggregation, feature_tensor, hop_matrix
+from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
@@ -209,10 +209,9 @@ class GAP(TakesEncoder, WeighsClasses):
             hops.append(self._scaled(rows, curator.plan.stage(name).noise_std))
         return hops
 
-    @torch.no_grad()
     def _encode(self, part: PublicPart) -> Tensor:
         """What every node tells its neighbours: the encoder's output, centred."""
-        encoded = self.encoder_(feature_tensor(part.features, self._device))
+        encoded = map_rows(self.encoder_, part.features, self._device)
         return encoded - encoded.mean(dim=1, keepdim=True)
 
     def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
@@ -277,7 +276,7 @@ class GAP(TakesEncoder, WeighsClasses):
     def _probabilities(self, part: PublicPart) -> SingleArray:
         number = self.keys_.find(part)
         hops = self._plain_hops(part) if number is None else self.caches_[number]
-        own = self._own_view()(feature_tensor(part.features, self._device))
+        own = map_rows(self._own_view(), part.features, self._device)
         logits: Tensor = self.head_(torch.cat([own, *hops], dim=1))
         return torch.softmax(logits, dim=1).cpu().numpy()
 

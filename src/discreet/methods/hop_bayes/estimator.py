@@ -53,7 +53,7 @@ from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import rows_of_norm
-from discreet.ops.sparse import feature_tensor
+from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import arranged_sums, message_bound
@@ -222,15 +222,18 @@ class HopBayes(TakesEncoder, TrainedClassifier):
     ) -> None:
         """Node model (1), what a node tells (2), links (3), evidence (4) in two halves (5), posterior (6)."""
         part = parts[0]
-        self.node_model_.fit(part, self._options(), self._generator, progress)
-        self.links_ = self._links(curator.ask(LINKS, rows=self._class_distributions(part)), curator, part)
+        own = self.node_model_.fit(part, self._options(), self._generator, progress)
+        distributions = with_labels(np.exp(own), part)
+        self.links_ = self._links(curator.ask(LINKS, rows=distributions), curator, part)
         self.correlation_ = self._repetition(part) if self.correlation is None else self.correlation
         if self.predictions == "own":
             return
-        received = [self._ask_for_evidence(number, other, curator) for number, other in enumerate(parts)]
+        received = self._ask_for_evidence(0, part, distributions, curator)
+        for number, other in enumerate(parts[1:], start=1):
+            self._ask_for_evidence(number, other, self._class_distributions(other), curator)
         self.combiner_ = self._new_combiner()
         if self.combiner == "trained":
-            self._fit_combiner(part, received[0], progress)
+            self._fit_combiner(part, own, received, progress)
 
     def _learn_from_private_records(
         self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None
@@ -306,9 +309,11 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         """Whether evidence is released at edge level (or without privacy) for everyone to see."""
         return self.predictions == "all" and not self._records_are_private()
 
-    def _ask_for_evidence(self, number: int, part: PublicPart, curator: Curator) -> Received:
+    def _ask_for_evidence(
+        self, number: int, part: PublicPart, distributions: FloatArray, curator: Curator
+    ) -> Received:
         """Both halves: the rows of all nodes, of which those of receivers are kept."""
-        messages, receivers = self._messages(part), receiver_mask(part, self.receivers)
+        messages, receivers = distributions - 1 / part.num_classes, receiver_mask(part, self.receivers)
 
         def decide(first: FloatArray) -> bool:
             return asks_for_hubs(part, first, messages, receivers, self.evidence_.first_std, self.links_)
@@ -325,12 +330,11 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         hub_reader = HubReader(self.public_.num_classes, self.hidden, self.layers, self.activation)
         return Combiner(self.links_, self.evidence_.noise_std, hub_reader)
 
-    def _fit_combiner(self, part: PublicPart, received: Received, progress: Progress | None) -> None:
+    def _fit_combiner(self, part: PublicPart, own: FloatArray, received: Received, progress: Progress | None) -> None:
         """Through hubs a head, learnt at training ids; else a few weights, fitted to validation labels."""
         if received.hubs is not None:
             self.combiner_.fit_head(part, self.network_, received, self._options(), self._generator, progress)
             return
-        own = self.node_model_.log_probabilities(part)
         self.combiner_.fit_weights(part, own, received, self.evidence_.graphs[0])
 
     def _likelihoods(self, received: Received, part: PublicPart) -> Tensor:
@@ -409,7 +413,7 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         """A node's own features beside its released row; on a graph that was not measured, its features alone."""
         norm = row_norm(self._budget(self.public_))
         features = part.features if norm is None else rows_of_norm(part.features, norm)
-        own = OwnView(self.network_)(feature_tensor(features, self._device))
+        own = map_rows(OwnView(self.network_), features, self._device)
         received = self.evidence_.find(part)
         evidence = torch.zeros_like(own) if received is None else self._likelihoods(received, part)
         return torch.softmax(self.weigher_(own, evidence), dim=1).cpu().numpy()

@@ -19,7 +19,7 @@ from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, unit_features
 from discreet.ops.rows import unit_rows
-from discreet.ops.sparse import SparseMatrix, feature_tensor
+from discreet.ops.sparse import SparseMatrix, map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features
 from discreet.training.networks import module_state, restore_module
 
@@ -47,32 +47,37 @@ class NodeModel:
 
     def fit(
         self, part: PublicPart, options: TrainOptions, generator: torch.Generator, progress: Progress | None
-    ) -> None:
-        """Train the network on labelled training nodes, then choose who speaks, and how surely."""
-        train_on_features(self.network, part, options, generator, progress=progress)
-        self._choose(part, generator)
+    ) -> FloatArray:
+        """Train the network on labelled training nodes, then choose who speaks, and how surely.
 
-    def _choose(self, part: PublicPart, generator: torch.Generator) -> None:
+        Returns :meth:`log_probabilities` of the same graph, which are at hand.
+        """
+        train_on_features(self.network, part, options, generator, progress=progress)
+        return np.asarray(log_softmax(self._choose(part, generator) / self.temperature, axis=1))
+
+    def _choose(self, part: PublicPart, generator: torch.Generator) -> FloatArray:
         """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
 
         Without validation labels the network is taken at its word (it has seen the training labels), a map preferred.
+        Returns :meth:`logits` of who was chosen.
         """
         logits, judged = self.network_logits(part), has_validation(part)
         self.temperature, least = best_temperature(logits, part) if judged else (1.0, np.inf)
         if not labels_are_few(part):
-            return
+            return logits
         seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
+        chosen = logits
         for found in FeatureMap.fit(part, softmax(logits / self.temperature, axis=1), seed):
-            temperature, loss = best_temperature(found.scores(part), part)
+            scores = found.scores(part)
+            temperature, loss = best_temperature(scores, part)
             if loss < least:
-                self.map, self.temperature, least = found, temperature, loss
+                self.map, self.temperature, least, chosen = found, temperature, loss, scores
+        return chosen
 
-    @torch.no_grad()
     def network_logits(self, part: PublicPart) -> FloatArray:
         """What the network alone says of every node."""
         device = next(self.network.parameters()).device
-        found: FloatArray = self.network(feature_tensor(part.features, device)).cpu().numpy().astype(np.float64)
-        return found
+        return map_rows(self.network, part.features, device).cpu().numpy().astype(np.float64)
 
     def logits(self, part: PublicPart) -> FloatArray:
         """What whoever speaks says of every node, before the temperature."""
