@@ -22,6 +22,14 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+def thread_count() -> int:
+    """How many threads this process may keep busy: what the environment says, else the cores that it may use."""
+    asked = os.environ.get(THREAD_VARIABLES[0], "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Worker:
     """A spawned process at the other end of ``pipe``; a fork of a process with threads may hang."""
 

@@ -15,6 +15,8 @@ from scipy import stats
 
 from discreet.arrays import FloatArray
 from discreet.errors import ParameterError, PlanViolationError
+from discreet.mechanisms import grid as grid_module
+from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.grid import MARGIN, MOST_STEPS, ROUNDING_WIDTH, Grid
 from tests.mechanisms.test_bits import FALSE_ALARM, stream
 
@@ -210,6 +212,23 @@ def test_noise_drawn_ahead_is_the_same() -> None:
     values = np.linspace(0, 1, 1000, dtype=np.float32)
     grid = Grid.for_release(1.0, 3.0, 1000)
     assert np.array_equal(grid.add(values, grid.sampler.draw(stream(), 1000)), grid.release(values, stream()))
+
+
+def test_portions_of_a_large_release_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid_module, "PORTION", 1000)
+    grid = Grid.for_release(1.0, 2.0, 4500)
+    released = []
+    for threads in (1, 3):
+        monkeypatch.setattr(grid_module, "thread_count", lambda threads=threads: threads)
+        released.append(grid.release(np.zeros((1500, 3)), stream(5)))
+    assert np.array_equal(*released)
+    noise = released[0].reshape(-1)
+    assert len(np.unique(noise)) > 4400  # no portion repeats another's noise
+    assert stats.kstest(noise / grid.noise_std, "norm").pvalue > FALSE_ALARM
+    keys = stream(5)
+    for start in range(0, 4500, 1000):
+        own = Grid.for_release(1.0, 2.0, 4500).sampler.draw(BitStream(keys.bytes(32)), min(1000, 4500 - start))
+        assert np.array_equal(noise[start : start + 1000], own * grid.step)
 
 
 def test_a_grid_is_for_its_own_size() -> None:

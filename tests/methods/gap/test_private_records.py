@@ -63,7 +63,7 @@ def test_replay_catches_greedy_truncation(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_fingerprint_of_features_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_parts, "_ids_key", graph_parts._features_key)
+    monkeypatch.setattr(graph_parts, "_ids_key", lambda part: part.features_key)
     with pytest.raises(PrivateDataError, match="features are private"):
         GAP(node(), **QUICK).fit(small_graph(np.random.default_rng(0)))
 
