@@ -309,9 +309,7 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         """Whether evidence is released at edge level (or without privacy) for everyone to see."""
         return self.predictions == "all" and not self._records_are_private()
 
-    def _ask_for_evidence(
-        self, number: int, part: PublicPart, distributions: FloatArray, curator: Curator
-    ) -> Received:
+    def _ask_for_evidence(self, number: int, part: PublicPart, distributions: FloatArray, curator: Curator) -> Received:
         """Both halves: the rows of all nodes, of which those of receivers are kept."""
         messages, receivers = distributions - 1 / part.num_classes, receiver_mask(part, self.receivers)
 
