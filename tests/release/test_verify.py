@@ -410,7 +410,7 @@ def test_a_version_that_cannot_be_is_refused(release: Path, made_by: str | None)
 
 
 def test_an_older_version_is_read_with_a_warning(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.release.verify.version", lambda name: "7.0")
+    monkeypatch.setattr("discreet.release.consistency.version", lambda name: "7.0")
     card = release / "card.md"
     card.write_text(card.read_text().replace("## What is promised", "## The promise"))
     reseal(release)
@@ -431,7 +431,7 @@ def test_an_older_version_is_read_with_a_warning(release: Path, monkeypatch: pyt
 def test_the_guarantee_on_a_card_of_an_older_version_is_compared(
     release: Path, monkeypatch: pytest.MonkeyPatch, words: str, others: str
 ) -> None:
-    monkeypatch.setattr("discreet.release.verify.version", lambda name: "7.0")
+    monkeypatch.setattr("discreet.release.consistency.version", lambda name: "7.0")
     card = release / "card.md"
     card.write_text(card.read_text().replace(words, others))
     reseal(release)
