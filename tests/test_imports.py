@@ -36,7 +36,8 @@ AFTER_METHODS = {
     "bench": {"audit", "tuning", "release"},
     "testing": {"audit", "release"},
     "local": set(),
-    "cli": {"release", "tuning", "audit", "attacks", "bench"},
+    "engine": set(),
+    "cli": {"release", "tuning", "audit", "attacks", "bench", "engine"},
 }
 
 

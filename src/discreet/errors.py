@@ -47,6 +47,10 @@ class InterruptedRunError(DiscreetError, RuntimeError):
     """Ctrl-C or SIGTERM; the message says what is kept."""
 
 
+class EngineError(InvalidInputError, RuntimeError):
+    """Workers that were to compute something are gone, or cannot; nothing was released."""
+
+
 class PlanViolationError(DiscreetError, RuntimeError):
     """A method asked the curator for something that its plan does not hold."""
 

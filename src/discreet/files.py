@@ -43,7 +43,7 @@ def check_output(path: Path) -> None:
         for missing in path.absolute().relative_to(nearest).parts:
             with suppress(FileNotFoundError):
                 os.lstat(nearest / missing)  # a name that is too long
-        probe = nearest / _temporary_name(path)
+        probe = nearest / temporary_name(path)
         probe.mkdir()
         probe.rmdir()
     except OSError as error:
@@ -85,7 +85,7 @@ def whole(path: Path) -> Iterator[Path]:
     It is on the same file system, where a move is one step; a name that cannot be guessed is nobody else's.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(_temporary_name(path))
+    temporary = path.with_name(temporary_name(path))
     try:
         yield temporary
         os.replace(temporary, path)
@@ -94,7 +94,7 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def _temporary_name(path: Path) -> str:
+def temporary_name(path: Path) -> str:
     """``.NAME-RANDOM.partial``: what a killed run leaves can be found by it."""
     return f".{path.name[:40]}-{secrets.token_hex(16)}{PARTIAL}"  # names have an end: 255 bytes
 

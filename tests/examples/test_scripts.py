@@ -15,9 +15,15 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("social_network", "is told: class"), ("local_reports", "2 classes, from 1000 reports")],
+    [
+        ("social_network", "is told: class"),
+        ("local_reports", "2 classes, from 1000 reports"),
+        ("dask", "the same release, to the bit"),
+    ],
 )
 def test_it_runs(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "dask":
+        pytest.importorskip("distributed")
     runpy.run_path(str(EXAMPLES / name / "run.py"), run_name="__main__")
     assert said in capsys.readouterr().out
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.options import Columns, DataRoot, Directed, EdgesUntil, GraphOptions, Json, LevelSpec, SchemaFile
-from discreet.cli.output import print_json, print_rows
+from discreet.cli.output import print_json, print_rows, report
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ PUT = (
     "found, with the\nothers of its archive beside it. fb100:School reads any of the hundred schools: "
     "Facebook100/School/raw/School.mat"
 )
+CONVERT = "convert"
 MOST_ROWS = 200  # what a person reads; --json has all of it
 DRAFT = (
     "A draft, read off the table: ranges, categories and classes are those that occur.\n"
@@ -29,7 +30,10 @@ DRAFT = (
 
 
 def data(
-    folder: Annotated[Path | None, typer.Argument(help="A folder with nodes and edges tables, or a .npz file.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[convert] [DATA]", help="A folder with nodes and edges tables, or a .npz file."),
+    ] = None,
     data_root: DataRoot = None,
     columns: Columns = None,
     schema: SchemaFile = None,
@@ -39,9 +43,22 @@ def data(
     write_schema: Annotated[
         Path | None, typer.Option("--write-schema", help="Draft a schema of the tables into this new file.")
     ] = None,
+    out: Annotated[Path | None, typer.Option(help="With convert: write partitions to this new folder.")] = None,
+    partitions: Annotated[int | None, typer.Option(help="With convert: how many, of about as many nodes each.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the datasets that have a name; with a FOLDER, say what would be read of its tables, and what is left out."""
+    """List the datasets that have a name; with DATA, say what would be read of its tables, and what is left out.
+
+    convert DATA --out FOLDER --partitions K writes a graph, also one that has a name, in Parquet partitions.
+    """
+    command, source = _read_words(words or [])
+    if command == CONVERT:
+        options = GraphOptions(source, data_root, columns, schema, directed, edges_until=edges_until)
+        _convert(options, out, partitions, as_json)
+        return
+    if out is not None or partitions is not None:
+        raise ParameterError("--out and --partitions go with convert: discreet data convert DATA --out FOLDER …")
+    folder = Path(source) if source else None
     if folder is not None:
         options = GraphOptions(str(folder.resolve()), data_root, columns, schema, directed, edges_until=edges_until)
         _show(options, level, write_schema, as_json)
@@ -53,6 +70,30 @@ def data(
     print_rows([{key: getattr(row, key) for key in SHOWN} for row in available(data_root)], as_json)
     if not as_json:
         print(PUT)
+
+
+def _read_words(words: list[str]) -> tuple[str | None, str]:
+    """Whether to convert, and what."""
+    if words[:1] == [CONVERT]:
+        if len(words) != 2:
+            raise ParameterError("discreet data convert takes one graph: a name, a .npz file or a folder")
+        return CONVERT, words[1]
+    if len(words) > 1:
+        raise ParameterError(f"discreet data takes one folder or file, not {len(words)}")
+    return None, words[0] if words else ""
+
+
+def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as_json: bool) -> None:
+    from discreet.files import check_output
+    from discreet.graph.partition_writer import PARTITIONS, write_graph
+
+    if out is None or partitions is None:
+        raise ParameterError("convert needs --out FOLDER and --partitions K")
+    check_output(out)
+    PARTITIONS.check("--partitions", partitions)
+    graph = options.read()
+    made = write_graph(graph, out, partitions)
+    report({"data": graph.name, "nodes": made.num_nodes, "partitions": len(made.blocks), "out": str(out)}, as_json)
 
 
 def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from discreet.errors import ParameterError
 from discreet.limits import SEED, THREADS, shown
 
 if TYPE_CHECKING:
+    from discreet.cli.engine import Engine
     from discreet.graph.graph import Graph
     from discreet.graph.schema import Schema
     from discreet.methods.base import NodeClassifier
@@ -34,7 +35,7 @@ AUTO = "auto"
 
 Data = Annotated[
     str,
-    typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with edges and nodes tables."),
+    typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with tables or partitions."),
 ]
 DataRoot = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
 TrustDownload = Annotated[
@@ -121,12 +122,17 @@ class GraphOptions:
     trust_download: TrustDownload = False
     edges_until: EdgesUntil = None
 
-    def read(self, release: Schema | None = None, *, drafting: bool = False) -> Graph:
+    def read(self, release: Schema | None = None, *, drafting: bool = False, engine: Engine | None = None) -> Graph:
         """The graph, without a split; by the schema of a release, where it is to be predicted on.
 
-        ``drafting`` ignores columns of tables that cannot be read, for a first look.
+        ``drafting`` ignores columns of tables that cannot be read, for a first look. An ``engine`` reads partitions.
         """
+        if engine is not None:
+            if self.columns or any(given is not None for given in (self.schema, self.directed, self.edges_until)):
+                raise ParameterError("partitions know their columns and directions: say these to discreet data convert")
+            return engine.read(self.data)
         from discreet.graph.datasets import resolve
+        from discreet.graph.partitions import has_partitions
 
         options: dict[str, Any] = read_roles(self.columns or ())
         fetched: dict[str, Any] = {"trust_download": self.trust_download}
@@ -134,7 +140,7 @@ class GraphOptions:
             options["schema"] = self.schema
         if self.edges_until is not None:
             options["edges_until"] = self.edges_until
-        if drafting and Path(self.data).is_dir():
+        if drafting and Path(self.data).is_dir() and not has_partitions(Path(self.data)):
             options["drafting"] = True
         if release is None:
             return resolve(self.data, self.data_root, self.directed, **fetched, **options)
@@ -151,12 +157,12 @@ class DataOptions(GraphOptions):
     split: Split = "75/10/15"
     seed: Seed = 0
 
-    def load(self, level: Level, release: Schema | None = None) -> Graph:
+    def load(self, level: Level, release: Schema | None = None, engine: Engine | None = None) -> Graph:
         """The graph with its split; one that reads labels is refused where the level protects them."""
         from discreet.graph.splits import check_public, split
 
         check_public(self.split, level.private)
-        return split(self.read(release), self.split, self.seed)
+        return split(self.read(release, engine=engine), self.split, self.seed)
 
 
 @dataclass(frozen=True)
@@ -335,12 +341,12 @@ class Prepared(NamedTuple):
     recommendation: Recommendation | None
 
 
-def prepare(data: DataOptions, method: MethodOptions) -> Prepared:
+def prepare(data: DataOptions, method: MethodOptions, engine: Engine | None = None) -> Prepared:
     """Check every option, then read the data."""
     LOG.debug("reading options")
     choice = method.choice()
     LOG.debug("reading data")
-    graph = data.load(choice.level)
+    graph = data.load(choice.level, engine=engine)
     return Prepared(graph, *choice.choose(graph))
 
 

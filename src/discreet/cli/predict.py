@@ -35,6 +35,10 @@ class ShownOptions:
         bool, typer.Option("--per-owner", help="Write --out as a folder with one file per node, for its owner.")
     ] = False
 
+    def any(self) -> bool:
+        """Whether any of these was given."""
+        return self.nodes is not None or self.top is not None or self.per_owner
+
     def wanted(self) -> list[str] | None:
         """The ids asked for, in their order."""
         if self.nodes is None:
@@ -56,7 +60,11 @@ def predict(
     compute: ComputeOptions,
     shown: ShownOptions,
     out: Annotated[
-        Path, typer.Option(help="Write id, prediction and the probability of every class to this new CSV or Parquet.")
+        Path,
+        typer.Option(
+            help="Write id, prediction and the probability of every class to this new CSV or Parquet; for data in "
+            "partitions, a name without an ending is a folder of partitions."
+        ),
     ],
     audience: Annotated[
         str, typer.Option(help="anyone, or owner where each prediction goes to its node alone.")
@@ -77,6 +85,7 @@ def predict(
     import numpy as np
 
     from discreet.files import check_output
+    from discreet.graph.partitions import has_partitions
     from discreet.release.load import load_release
     from discreet.release.predictions import (
         Top,
@@ -92,6 +101,10 @@ def predict(
     top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
     _warn_of_claims(estimator)
+    if has_partitions(Path(data.data).expanduser()) and not out.suffix and not shown.any():
+        rows_written = _predict_blocks(estimator, Path(data.data), out, audience, public_graph, uncovered)
+        report({"release": str(release), "nodes": rows_written, "covers": estimator.covers, "out": str(out)}, as_json)
+        return
     graph = data.read(estimator.schema_)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
@@ -102,6 +115,24 @@ def predict(
         _warn_of_many_owners(estimator, audience, len(table))
         write_predictions(out, table)
     report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)
+
+
+def _predict_blocks(
+    estimator: NodeClassifier, folder: Path, out: Path, audience: str, public_graph: bool, uncovered: bool
+) -> int:
+    """Predictions in the partitions of the graph, whose edges are not read."""
+    import numpy as np
+
+    from discreet.graph.partitions import PartitionedGraph
+    from discreet.release.predictions import prediction_table, write_prediction_blocks
+
+    with PartitionedGraph(folder) as opened:
+        graph = opened.graph()
+        found = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
+        _warn_of_many_owners(estimator, audience, len(found))
+        rows = [np.arange(graph.num_nodes)[block.rows] for block in opened.manifest.blocks]
+        classes = list(estimator.classes_)
+        return write_prediction_blocks(out, (prediction_table(graph, ids, found[ids], classes) for ids in rows))
 
 
 def _warn_of_claims(estimator: NodeClassifier) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.config import Config, SaveConfig, write_config
+from discreet.cli.engine import Engine, EngineOptions
 from discreet.cli.figures import figures_text
 from discreet.cli.logs import LOG, progress_bars
 from discreet.cli.options import (
@@ -37,6 +38,7 @@ def train(
     method: MethodOptions,
     issued: StatementOptions,
     ledger: LedgerOptions,
+    engine: EngineOptions,
     also: Annotated[
         list[str] | None,
         typer.Option(help="Another private graph to predict on, read as --data is; its edges are charged. Repeatable."),
@@ -50,6 +52,7 @@ def train(
     """Train a model within a budget and, with --out, release it with a certificate."""
     from discreet.files import check_output
     from discreet.graph.account import summary_of
+    from discreet.mechanisms.curator import check_blocks
     from discreet.release.evaluate import FIGURES, report_of_fit
 
     if out is not None:
@@ -58,26 +61,30 @@ def train(
         check_output(save_config)
     statement = issued.statement()
     ledger.check()
-    graph, estimator, recommendation = prepare(data, method)
-    extra = [_read_like(graph, replace(data, data=name, schema=None)) for name in also or ()]
-    LOG.debug("planning")
-    plan = estimator.plan_for(graph, extra)
-    for line in summary_of(graph):
-        print(line, file=sys.stderr)
-    entry = ledger.reserve("train", [plan])
-    say(f"{_summary(graph)}\n", as_json)
-    if recommendation is not None:
-        say(f"{recommendation}\n", as_json)
-    say(plan, as_json)
-    LOG.debug("fitting")
-    with progress_bars() as progress:
-        estimator.fit(graph, extra_graphs=extra, progress=progress)
-    if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
-        estimator.save(out, entry.added_to(statement))
-        entry.release(out)
-    if save_config is not None:
-        write_config(save_config, context)
-    result = report_of_fit(estimator, graph, private_figures=private_figures)
+    with engine.running() as running:
+        graph, estimator, recommendation = prepare(data, method, running)
+        extra = [_read_like(graph, replace(data, data=name, schema=None), running) for name in also or ()]
+        LOG.debug("planning")
+        plan = estimator.plan_for(graph, extra)
+        check_blocks(plan, [graph, *extra])
+        for line in summary_of(graph):
+            print(line, file=sys.stderr)
+        entry = ledger.reserve("train", [plan])
+        say(f"{_summary(graph)}\n", as_json)
+        if recommendation is not None:
+            say(f"{recommendation}\n", as_json)
+        say(plan, as_json)
+        LOG.debug("fitting")
+        with progress_bars() as progress:
+            if running is not None:
+                running.progress = progress
+            estimator.fit(graph, extra_graphs=extra, progress=progress)
+        if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
+            estimator.save(out, entry.added_to(statement))
+            entry.release(out)
+        if save_config is not None:
+            write_config(save_config, context)
+        result = report_of_fit(estimator, graph, private_figures=private_figures)
     result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
     result["ledger"] = entry.entry
     if recommendation is not None:
@@ -104,10 +111,10 @@ def _more(graph: Graph) -> str:
     return ", …" if graph.num_classes > MOST_NAMES else ""
 
 
-def _read_like(graph: Graph, data: DataOptions) -> Graph:
+def _read_like(graph: Graph, data: DataOptions, engine: Engine | None) -> Graph:
     """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed."""
     from discreet.graph.matching import match_graph
     from discreet.graph.schema import Schema
 
     known = replace(graph.schema or Schema(), classes=graph.class_names, features=graph.feature_names)
-    return match_graph(data.read(graph.schema), known, graph.public)
+    return match_graph(data.read(graph.schema, engine=engine), known, graph.public)

@@ -16,6 +16,7 @@ from discreet.graph.download import download
 from discreet.graph.graph import CLASS_LIST, COLUMNS, Graph
 from discreet.graph.io import load_path
 from discreet.graph.ogb import read_ogb
+from discreet.graph.partitions import has_partitions
 from discreet.graph.readers import Raw
 from discreet.graph.schema import AS_IS, Column, Schema
 
@@ -138,7 +139,8 @@ def resolve(
     the model does not know are left out. A model that was not trained on tables takes their numbers as they are.
     """
     if is_path(data):
-        if reader is not None and Path(data).expanduser().is_dir():
+        folder = Path(data).expanduser()
+        if reader is not None and folder.is_dir() and not has_partitions(folder):
             options = {"schema": _for_prediction(reader), "other_labels": "ignore", **options}
         return load_path(data, directed=directed, **options)
     if options:

@@ -325,6 +325,20 @@ class Graph:
         return self.num_entries if self.directed else self.num_entries // 2
 
     @property
+    def in_blocks(self) -> bool:
+        """Whether edges lie in blocks elsewhere, and can only be summed over (``graph.partitions``)."""
+        return False
+
+    def check_in_memory(self) -> None:
+        """Refuse a graph whose edges are not here, where they are wanted one by one."""
+        if self.in_blocks:
+            raise UnsupportedError(
+                f"the edges of {self.name} lie in partitions and can only be summed over: what needs them one by one "
+                "(level none, predictions from a node's own edges, most methods at node level) takes the whole graph, "
+                "as --engine local reads it"
+            )
+
+    @property
     def public(self) -> PublicFacts:
         """The facts that a plan may use."""
         none = np.zeros(self.num_nodes, dtype=np.bool_)

@@ -35,6 +35,7 @@ from discreet.files import whole
 from discreet.graph.edge_weights import weight_column
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.npz import PlainArrays
+from discreet.graph.partitions import PartitionedGraph, has_partitions
 from discreet.graph.schema import BOOLEAN, CATEGORY, IGNORE, Schema
 from discreet.graph.schema_file import SCHEMA_FILE, read_schema
 from discreet.graph.table_files import find_table, read_header, read_table
@@ -73,13 +74,15 @@ def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = 
 
 
 def load_path(path: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
-    """Load a graph from a ``.npz`` file, or from a folder with ``edges`` and ``nodes`` tables.
+    """Load a graph from a ``.npz`` file, or from a folder with ``edges`` and ``nodes`` tables, or with partitions.
 
     A folder holds ``edges.csv`` and ``nodes.csv`` (or ``.tsv``, ``.parquet``, ``.pq``), and maybe ``schema.toml``,
     which is used unless ``schema`` is given; the options are those of :func:`read_graph`. A ``.npz`` file knows its own
     columns; with ``directed=False`` it is symmetrised.
     """
     path = Path(path).expanduser()
+    if has_partitions(path):
+        return _whole_partitions(path, directed, options)
     if path.is_dir():
         options.setdefault("name", path.resolve().name)
         if options.get("schema") is None and (path / SCHEMA_FILE).exists():
@@ -89,10 +92,22 @@ def load_path(path: str | Path, *, directed: bool | None = None, **options: Any)
         raise DataNotFoundError(f"there is no file or folder at {path}")
     if path.suffix != ".npz":
         raise GraphError(f"{path} is neither a .npz file nor a folder with edges.csv and nodes.csv")
+    _refuse_options("a .npz file has", options)
+    return _as_directed(load_npz(path), path, directed)
+
+
+def _whole_partitions(path: Path, directed: bool | None, options: Mapping[str, Any]) -> Graph:
+    _refuse_options("partitions have", options)
+    return _as_directed(PartitionedGraph(path).whole(), path, directed)
+
+
+def _refuse_options(what: str, options: Mapping[str, Any]) -> None:
     given = sorted(key for key, value in options.items() if value is not None)
     if given:
-        raise ParameterError(f"a .npz file has no columns to choose: {', '.join(given)} cannot be used")
-    graph = load_npz(path)
+        raise ParameterError(f"{what} no columns to choose: {', '.join(given)} cannot be used")
+
+
+def _as_directed(graph: Graph, path: Path, directed: bool | None) -> Graph:
     if directed and not graph.directed:
         raise GraphError(f"{path} holds an undirected graph, and directed=True cannot be read from it")
     return graph.to_undirected() if directed is False else graph
@@ -178,6 +193,7 @@ def load_npz(path: str | Path) -> Graph:
 
 
 def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    graph.check_in_memory()
     arrays: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION if graph.edge_weights is None else WITH_WEIGHTS,

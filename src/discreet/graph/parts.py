@@ -113,6 +113,7 @@ class PublicPart:
         if LABELS not in self._closed:
             self.labels = graph.labels
         if EDGES not in self._closed:
+            graph.check_in_memory()
             self.indptr, self.indices, self.edge_weights = graph.indptr, graph.indices, graph.edge_weights
             self._topology = _edges_only(graph)
 

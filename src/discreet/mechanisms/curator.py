@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from dp_accounting.dp_event import DpEvent
 
 from discreet.arrays import Array, IntArray
-from discreet.errors import PlanViolationError
+from discreet.errors import PlanViolationError, UnsupportedError
+from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.mechanisms import dpsgd, gaussian, laplace, noisy_graph, topk
 from discreet.mechanisms.bits import Randomness
@@ -50,6 +51,16 @@ class LedgerEntry:
     event: DpEvent
 
 
+def check_blocks(plan: Plan, graphs: Sequence[Graph]) -> None:
+    """Refuse, before anything is asked, a question that edges in blocks cannot answer."""
+    for stage in plan.stages:
+        if stage.graph < len(graphs) and graphs[stage.graph].in_blocks and not stage.query.adds_over_edges:
+            raise UnsupportedError(
+                f"{plan.method}: stage {stage.name!r} asks for more than sums over edges, and the edges of this graph "
+                "lie in partitions: take the whole graph (--engine local), or another method"
+            )
+
+
 class Curator:
     """Answers the queries of a plan, in its order, each as often as planned, and nothing else.
 
@@ -63,6 +74,7 @@ class Curator:
         self.plan = plan
         self._noise = noise
         self.__private = tuple(private)
+        check_blocks(plan, [part.graph for part in self.__private])
         self._pending = [(stage, run) for stage in plan.stages for run in range(stage.runs)]
         self._next = 0
         self._public_state: PublicState = dict

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from discreet.arrays import Array, FloatArray, IntArray
+from discreet.graph.partitions import GraphInBlocks
 from discreet.graph.parts import Topology
 from discreet.ops.compiled import compiled
 from discreet.ops.sparse import Aggregation, refuse_aggregation
@@ -36,14 +37,32 @@ def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = No
     return sums
 
 
+def sums_over_edges(graph: Topology, *tables: FloatArray, hears: IntArray | None = None) -> FloatArray:
+    """Row v adds up rows of a table over v's edges, each as much as the edge weighs, with the guarantee above.
+
+    Tables have one row per node. ``hears`` says for each node the number of the table that it hears; the first where it
+    is None. The edges of a graph in partitions are summed over where they lie, to the same bits.
+    """
+    if isinstance(graph, GraphInBlocks):
+        return graph.edge_sums(*tables, hears=hears)
+    if hears is None:
+        return edge_sums(graph.weighted_adjacency, tables[0])
+    found = np.empty((graph.num_nodes, tables[0].shape[1]))
+    for number, table in enumerate(tables):
+        receivers = np.flatnonzero(hears == number)
+        found[receivers] = edge_sums(graph.weighted_adjacency, table, receivers)
+    return found
+
+
 def neighbour_sums(graph: Topology, rows: Array, aggregation: Aggregation) -> FloatArray:
     """One hop over ``rows`` as ``ops.sparse.hop_matrix`` defines it, in double precision, with that guarantee."""
     refuse_aggregation(graph, aggregation)
     if aggregation == "sum":
-        return edge_sums(graph.weighted_adjacency, rows)
-    degree = np.maximum(graph.in_degree(), 1)[:, None]
+        return sums_over_edges(graph, rows)
     if aggregation == "mean":
-        return edge_sums(graph.adjacency, rows) / degree
+        counted = sums_over_edges(graph, np.hstack([rows, np.ones((len(rows), 1))]))  # the last column counts edges
+        return np.asarray(counted[:, :-1] / np.maximum(counted[:, -1:], 1))
+    degree = np.maximum(graph.in_degree(), 1)[:, None]
     return edge_sums(graph.adjacency, rows / np.sqrt(degree)) / np.sqrt(degree)
 
 

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from discreet.arrays import Array
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.parts import Topology
 from discreet.limits import RESTART
+from discreet.ops.edge_sums import sums_over_edges
 
 Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf
@@ -40,15 +42,33 @@ def check_steps(steps: Sequence[float]) -> tuple[float, ...]:
 
 def transition(graph: Topology, dtype: npt.DTypeLike = np.float64) -> sp.csr_array:
     """Ã = D⁻¹(A + I): each node averages over itself and its neighbours. Undirected graphs only."""
+    _refuse_directed(graph)
+    looped = graph.adjacency.astype(dtype) + sp.eye_array(graph.num_nodes, dtype=dtype, format="csr")
+    weights = 1.0 / (graph.in_degree() + 1.0)
+    looped.data *= np.repeat(weights, np.diff(looped.indptr)).astype(dtype)
+    return looped.tocsr()
+
+
+class Walk:
+    """Ã of :func:`transition` for edges that can only be summed over, wherever they lie."""
+
+    def __init__(self, graph: Topology) -> None:
+        """Count neighbours once."""
+        _refuse_directed(graph)
+        self._graph = graph
+        self._sizes = sums_over_edges(graph, np.ones((graph.num_nodes, 1))) + 1.0
+
+    def __matmul__(self, rows: Array) -> Array:
+        """Each row averaged over its node and the node's neighbours."""
+        return np.asarray((sums_over_edges(self._graph, rows) + rows) / self._sizes)
+
+
+def _refuse_directed(graph: Topology) -> None:
     if graph.directed:
         raise UnsupportedError(
             "propagation with restart needs an undirected graph (its sensitivity does not hold otherwise): "
             "use graph.to_undirected()"
         )
-    looped = graph.adjacency.astype(dtype) + sp.eye_array(graph.num_nodes, dtype=dtype, format="csr")
-    weights = 1.0 / (graph.in_degree() + 1.0)
-    looped.data *= np.repeat(weights, np.diff(looped.indptr)).astype(dtype)
-    return looped.tocsr()
 
 
 def iterations_for(alpha: float, dtype: npt.DTypeLike = np.float64) -> int:
@@ -60,7 +80,7 @@ def iterations_for(alpha: float, dtype: npt.DTypeLike = np.float64) -> int:
 
 
 def propagate(
-    walk: sp.csr_array, features: npt.NDArray[Float], alpha: float, steps: Sequence[float]
+    walk: sp.csr_array | Walk, features: npt.NDArray[Float], alpha: float, steps: Sequence[float]
 ) -> npt.NDArray[Float]:
     """Z = (1/s)(R_{m₁}X ⊕ … ⊕ R_{m_s}X) with R_m = (1 − α)ÃR_{m−1} + αI, R₀ = I.
 

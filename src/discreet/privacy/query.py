@@ -55,6 +55,11 @@ class Query(ABC):
         return declared
 
     @property
+    def adds_over_edges(self) -> bool:
+        """Whether :meth:`answer` reads no edge but through ``ops.edge_sums.sums_over_edges``."""
+        return False
+
+    @property
     @abstractmethod
     def words(self) -> str:
         """What is asked, in words."""

@@ -12,6 +12,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import Array, FloatArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
+from discreet.ops.edge_sums import sums_over_edges
 from discreet.privacy import events
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
@@ -72,12 +73,16 @@ class ClassDegrees(Query):
             return super().event(share, runs)
         return events.LaplaceDpEvent(math.sqrt(runs / share))
 
+    @property
+    def adds_over_edges(self) -> bool:
+        """Nothing else is read."""
+        return True
+
     def answer(self, private: PrivatePart, *, classes: Array, **inputs: Any) -> FloatArray:
         """The counts, as whole numbers."""
         with np.errstate(invalid="ignore"):
             numbers = np.nan_to_num(np.asarray(classes, dtype=np.float64), nan=0.0)
         named = np.clip(np.rint(numbers), 0, self.num_classes - 1).astype(np.int64)
-        sources, targets = private.graph.edges()
-        cells = targets.astype(np.int64) * self.num_classes + named[sources]
-        counts = np.bincount(cells, minlength=math.prod(self.shape))
-        return counts.astype(np.float64).reshape(self.shape)
+        sent = np.zeros(self.shape)
+        sent[np.arange(self.num_nodes), named] = 1
+        return sums_over_edges(private.graph, sent)

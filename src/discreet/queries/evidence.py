@@ -13,7 +13,7 @@ from torch import nn
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.edge_sums import edge_sums
+from discreet.ops.edge_sums import edge_sums, sums_over_edges
 from discreet.ops.rows import cut_rows, rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.assurance import PROVED_HERE
@@ -74,6 +74,11 @@ class ReceivedMessages(Query):
         why = f"one {kind} edge changes what is heard by one message: one row in full, or two by 1/√2 of it each"
         return Bound(clip, "l2", why, clip)
 
+    @property
+    def adds_over_edges(self) -> bool:
+        """Nothing else is read."""
+        return True
+
     def answer(self, private: PrivatePart, *, messages: Array, receivers: BoolArray, **inputs: Any) -> FloatArray:
         """Sums in double precision, so that rounding stays far below the bound."""
         return arranged_sums(private.graph, messages, receivers, message_bound(self.num_classes))
@@ -86,16 +91,14 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
     and no receiver. On directed graphs everyone hears everyone in full.
     """
-    adjacency = graph.weighted_adjacency
     full = cut_rows(messages, bound)
     if graph.directed:
-        return edge_sums(adjacency, full)
-    short, of_receiver = cut_rows(messages, bound / math.sqrt(2)), receivers[:, None]
-    rows = np.empty((graph.num_nodes, messages.shape[1]))
-    inside, outside = np.flatnonzero(receivers), np.flatnonzero(~receivers)
-    rows[inside] = edge_sums(adjacency, np.where(of_receiver, short, full), inside)
-    rows[outside] = edge_sums(adjacency, np.where(of_receiver, 0.0, short), outside)
-    return rows
+        return sums_over_edges(graph, full)
+    short = cut_rows(messages, bound / math.sqrt(2))
+    to_receivers, to_others = full, short
+    to_receivers[receivers] = short[receivers]
+    to_others[receivers] = 0.0
+    return sums_over_edges(graph, to_others, to_receivers, hears=receivers.astype(np.int64))
 
 
 # -------------------------------------------------------------------- labels and features are private

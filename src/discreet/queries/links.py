@@ -12,7 +12,7 @@ from discreet.arrays import Array, BoolArray, FloatArray
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.edge_sums import edge_sums
+from discreet.ops.edge_sums import edge_sums, sums_over_edges
 from discreet.ops.rows import cut_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
@@ -65,10 +65,15 @@ class LinkTable(Query):
         why = f"one {kind} edge moves the table by an outer product of class distributions, of norm at most 1"
         return Bound(1.0, "l2", why)
 
+    @property
+    def adds_over_edges(self) -> bool:
+        """Nothing else is read."""
+        return True
+
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
         """The table, in double precision: rounding stays far below the bound."""
         sent = cut_rows(rows, 1.0)
-        table = sent.T @ edge_sums(private.graph.weighted_adjacency, sent)
+        table = sent.T @ sums_over_edges(private.graph, sent)
         return np.asarray(table if private.graph.directed else table / 2)
 
 

@@ -13,7 +13,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import FloatArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
-from discreet.ops.restart import INFINITE, check_restart, check_steps, propagate, transition
+from discreet.ops.restart import INFINITE, Walk, check_restart, check_steps, propagate
 from discreet.ops.rows import cut_rows
 from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
@@ -53,6 +53,11 @@ class RestartQuery(Query):
             return Bound(math.inf, metric, NO_BOUND)
         return Bound(sensitivity, metric, restart_why(self.alpha, self.steps))
 
+    @property
+    def adds_over_edges(self) -> bool:
+        """Every step of the propagation is one sum over edges."""
+        return True
+
     def nodes(self, private: PrivatePart) -> IntArray:
         """The public ids whose rows enter."""
         graph = private.graph
@@ -60,7 +65,7 @@ class RestartQuery(Query):
 
     def spread(self, private: PrivatePart, rows: FloatArray) -> FloatArray:
         """(1/s)(R_{m₁}X ⊕ … ⊕ R_{m_s}X) of all rows, at those nodes."""
-        return propagate(transition(private.graph), rows, self.alpha, self.steps)[self.nodes(private)]
+        return propagate(Walk(private.graph), rows, self.alpha, self.steps)[self.nodes(private)]
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,11 @@ class NeighbourSums(Query):
             why += f"; its own row moves by norm at most {own:g}"
         return Bound(math.hypot(others, own), "l2", why, clip)
 
+    @property
+    def adds_over_edges(self) -> bool:
+        """At edge level; and where no sender's row is divided by a number of its edges."""
+        return isinstance(self.level, EdgeLevel) and self.aggregation != "symmetric"
+
     @torch.no_grad()
     def answer(
         self, private: PrivatePart, *, rows: Tensor | None = None, encoder: nn.Module | None = None, **inputs: Any

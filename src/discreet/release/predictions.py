@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.arrays import Array, IntArray, SingleArray
 from discreet.errors import GraphError, ParameterError
-from discreet.files import write_folder, write_whole
+from discreet.files import check_free, whole, write_folder, write_whole
 from discreet.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -90,6 +90,18 @@ def prediction_table(
 def write_predictions(path: Path, table: pd.DataFrame) -> None:
     """Write a new CSV, TSV or Parquet file, whole or not at all; its mode follows the umask."""
     write_whole(path, _content(table, path.suffix))
+
+
+def write_prediction_blocks(folder: Path, tables: Iterable[pd.DataFrame]) -> int:
+    """Write a new folder with one Parquet file per table as they come, whole or not at all; how many rows there are."""
+    check_free(folder)
+    rows = 0
+    with whole(folder) as temporary:
+        temporary.mkdir()
+        for number, table in enumerate(tables):
+            (temporary / f"predictions-{number:05d}.parquet").write_bytes(_content(table, _PARQUET[0]))
+            rows += len(table)
+    return rows
 
 
 def write_for_owners(folder: Path, table: pd.DataFrame) -> None:

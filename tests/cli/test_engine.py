@@ -1,0 +1,63 @@
+"""``--engine dask``, and partitions on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from discreet.release.load import load_release
+from tests.cli.helpers import QUICK, refused, run, small_graph_file
+
+pytest.importorskip("pyarrow")
+MODEL = ["--method", "gap", "--level", "edge", "--epsilon", "4", *QUICK, "--set", "insecure_noise_seed=1"]
+
+
+@pytest.fixture
+def parts(capsys: pytest.CaptureFixture[str]) -> str:
+    code, out, _ = run(capsys, "data", "convert", small_graph_file(), "--out", "parts", "--partitions", "3", "--json")
+    assert code == 0
+    assert json.loads(out) == {"data": "csbm", "nodes": 120, "partitions": 3, "out": "parts"}
+    return "parts"
+
+
+def test_workers_give_the_release_of_this_process(capsys: pytest.CaptureFixture[str], parts: str) -> None:
+    pytest.importorskip("distributed")
+    results = []
+    for name, options in (("here", []), ("there", ["--engine", "dask", "--workers", "1"])):
+        code, out, err = run(capsys, "train", "--data", parts, *MODEL, *options, "--out", name, "--json")
+        assert code == 0, err
+        results.append(json.loads(out))
+    assert results[0]["accuracy"] == results[1]["accuracy"]
+    assert Path("here/weights.safetensors").read_bytes() == Path("there/weights.safetensors").read_bytes()
+    assert load_release("here").certificate_ == load_release("there").certificate_
+    assert not list(Path(parts).glob(".*"))  # no scratch is left
+
+    for out_path in ("predictions", "predictions.csv"):
+        code, _, err = run(capsys, "predict", "there", "--data", parts, "--out", out_path)
+        assert code == 0, err
+    tables = [pd.read_parquet(path) for path in sorted(Path("predictions").iterdir())]
+    assert [len(table) for table in tables] == [40, 40, 40]
+    whole = pd.read_csv("predictions.csv", dtype={"prediction": str})
+    assert pd.concat(tables)["prediction"].tolist() == whole["prediction"].tolist()
+
+
+def test_what_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], parts: str) -> None:
+    train = ["train", "--data", parts, *MODEL]
+    assert "--engine is local or dask" in refused(capsys, *train, "--engine", "spark")
+    assert "go with --engine dask" in refused(capsys, *train, "--workers", "2")
+    assert "reads a folder of partitions" in refused(capsys, "train", "--data", "csbm", *MODEL, "--engine", "dask")
+    assert "say these to discreet data convert" in refused(capsys, *train, "--engine", "dask", "--undirected")
+    assert "needs --out FOLDER and --partitions" in refused(capsys, "data", "convert", "csbm")
+    assert "takes one graph" in refused(capsys, "data", "convert")
+    assert "go with convert" in refused(capsys, "data", "csbm", "--partitions", "2")
+    assert "from 1 to 100000" in refused(capsys, "data", "convert", "csbm", "--out", "x", "--partitions", "0")
+    assert "exists already" in refused(capsys, "data", "convert", "csbm", "--out", parts, "--partitions", "2")
+
+
+def test_a_method_without_a_block_form_is_refused(capsys: pytest.CaptureFixture[str], parts: str) -> None:
+    pytest.importorskip("distributed")
+    options = ["--method", "dpgcn", "--epsilon", "4", "--engine", "dask", "--workers", "1"]
+    assert "asks for more than sums over edges" in refused(capsys, "train", "--data", parts, *options)
