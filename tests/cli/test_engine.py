@@ -44,6 +44,15 @@ def test_workers_give_the_release_of_this_process(capsys: pytest.CaptureFixture[
     assert pd.concat(tables)["prediction"].tolist() == whole["prediction"].tolist()
 
 
+def test_no_figures_where_predictions_read_edges(capsys: pytest.CaptureFixture[str], parts: str) -> None:
+    pytest.importorskip("distributed")
+    options = ["--method", "gcon-ssp", "--epsilon", "4", "--set", "epochs=1", "--engine", "dask", "--workers", "1"]
+    code, out, err = run(capsys, "train", "--data", parts, *options, "--out", "release", "--json")
+    assert code == 0, err
+    assert json.loads(out)["accuracy"] is None
+    assert "lie in partitions" in json.loads(out)["note"]
+
+
 def test_what_cannot_be_is_refused(capsys: pytest.CaptureFixture[str], parts: str) -> None:
     train = ["train", "--data", parts, *MODEL]
     assert "--engine is local or dask" in refused(capsys, *train, "--engine", "spark")

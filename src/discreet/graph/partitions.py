@@ -195,7 +195,7 @@ def sum_block(
     entries = sp.csr_array((values, indices, indptr), shape=(block.nodes, num_nodes))
     if hears is None:
         return np.asarray(entries @ np.asarray(tables[0]))
-    found = np.empty((block.nodes, tables[0].shape[1]))
+    found = np.zeros((block.nodes, tables[0].shape[1]))
     for number, table in enumerate(tables):
         receivers = np.flatnonzero(hears == number)
         found[receivers] = entries[receivers] @ np.asarray(table)

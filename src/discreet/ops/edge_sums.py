@@ -47,7 +47,7 @@ def sums_over_edges(graph: Topology, *tables: FloatArray, hears: IntArray | None
         return graph.edge_sums(*tables, hears=hears)
     if hears is None:
         return edge_sums(graph.weighted_adjacency, tables[0])
-    found = np.empty((graph.num_nodes, tables[0].shape[1]))
+    found = np.zeros((graph.num_nodes, tables[0].shape[1]))
     for number, table in enumerate(tables):
         receivers = np.flatnonzero(hears == number)
         found[receivers] = edge_sums(graph.weighted_adjacency, table, receivers)

@@ -94,11 +94,11 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     full = cut_rows(messages, bound)
     if graph.directed:
         return sums_over_edges(graph, full)
-    short = cut_rows(messages, bound / math.sqrt(2))
+    short, chosen = cut_rows(messages, bound / math.sqrt(2)), np.asarray(receivers, dtype=np.bool_)
     to_receivers, to_others = full, short
-    to_receivers[receivers] = short[receivers]
-    to_others[receivers] = 0.0
-    return sums_over_edges(graph, to_others, to_receivers, hears=receivers.astype(np.int64))
+    to_receivers[chosen] = short[chosen]
+    to_others[chosen] = 0.0
+    return sums_over_edges(graph, to_others, to_receivers, hears=chosen.astype(np.int64))
 
 
 # -------------------------------------------------------------------- labels and features are private

@@ -11,12 +11,13 @@ from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import LABELS
+from discreet.graph.parts import EDGES, LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
 from discreet.privacy.certificate import UNVERIFIED
 from discreet.privacy.plan import Plan
 from discreet.queries.confusion import chosen_ids
+from discreet.queries.owner import READS
 
 COVERED = "figures are computed from covered predictions and public labels: the guarantee covers them"
 UNPROTECTED = "level none promises nothing: figures are as open as the model"
@@ -24,6 +25,10 @@ RESEARCH = "research only: figures read private data, for the holder's eyes and 
 WITHHELD = (
     "labels are private at this level: figures of them are for the holder's eyes and are not shown; "
     "--private-figures shows them"
+)
+OUT_OF_REACH = (
+    "a prediction reads its node's own edges, and those of this graph lie in partitions: discreet evaluate measures the "
+    "release on the whole graph"
 )
 FIGURES = (
     *("classes", *(metric.replace("-", "_") for metric in METRICS)),
@@ -112,6 +117,8 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
     level = estimator._checked_privacy().level
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
+    if graph.in_blocks and EDGES in READS[estimator.covers]:
+        return {**dict.fromkeys(FIGURES), "note": OUT_OF_REACH}
     found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph, ids).items()}
     found = {"classes": class_names(estimator), **found}
     found["warnings"] = warnings_of(found)
