@@ -11,13 +11,12 @@ from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import EDGES, LABELS
+from discreet.graph.parts import LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
 from discreet.privacy.certificate import UNVERIFIED
 from discreet.privacy.plan import Plan
 from discreet.queries.confusion import chosen_ids
-from discreet.queries.owner import READS
 
 COVERED = "figures are computed from covered predictions and public labels: the guarantee covers them"
 UNPROTECTED = "level none promises nothing: figures are as open as the model"
@@ -27,8 +26,8 @@ WITHHELD = (
     "--private-figures shows them"
 )
 OUT_OF_REACH = (
-    "a prediction reads its node's own edges, and those of this graph lie in partitions: discreet evaluate measures the "
-    "release on the whole graph"
+    "a prediction reads its node's own edges, and those of this graph lie in partitions: discreet evaluate measures "
+    "the release on the whole graph"
 )
 FIGURES = (
     *("classes", *(metric.replace("-", "_") for metric in METRICS)),
@@ -117,7 +116,7 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
     level = estimator._checked_privacy().level
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
-    if graph.in_blocks and EDGES in READS[estimator.covers]:
+    if graph.in_blocks and not are_covered(estimator, graph):
         return {**dict.fromkeys(FIGURES), "note": OUT_OF_REACH}
     found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph, ids).items()}
     found = {"classes": class_names(estimator), **found}
