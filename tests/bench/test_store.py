@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,11 @@ def test_rows_of_an_older_default_give_way_even_to_a_failure(tmp_path: Path) -> 
     new = {**row(1, "failed"), "settings": "new", "started": "2026-02-01"}
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, (new, old))))
     assert read_rows(tmp_path)["1"]["settings"] == "new"
+
+
+def test_files_that_are_no_rows_count_as_not_run(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.append(row(1))
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "deep.jsonl").write_text("[" * 100_000 + "\n")
+    assert set(read_rows(tmp_path)) == {"1"}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import atexit
 import io
 import json
-import random
+import os
 import shutil
+import stat
 import string
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -25,10 +26,8 @@ from discreet.graph import csbm
 from discreet.graph.io import save_npz
 from discreet.methods.parameters import schema
 from discreet.methods.registry import list_methods, load_method
-
-Prepare = Callable[[Path], None]
-Case = tuple[list[str], Prepare]
-Random = random.Random
+from tests.fuzz.spoil import Case, Prepare, Random, spoilt
+from tests.fuzz.tables import tables
 
 SMALL = csbm(num_nodes=24, num_features=3, average_degree=4, phi=0.2, epsilon=0.5)
 QUICK = ["--set", "epochs=1", "--set", "hidden=4"]
@@ -98,6 +97,11 @@ PATHS = [
     "suite.toml",
     "out",
     "file/below",
+    "fifo",
+    "zero",
+    "ledger.db",
+    "key",
+    "key.pub",
     "n" * 300,
     "\0",
     "",
@@ -140,10 +144,10 @@ def _base(name: str) -> list[str]:
         "audit": ["--pairs", "1", "--fits", "0", "--samples", "0", *QUICK, *out],
         "attack": [*data, *QUICK, "--shadows", "4", "--fits", "0", "--pairs", "10", "--nodes", "2", "--no-compare"],
         "bench": ["suite.toml", "--tables-only"],
-        "data": [],
-        "methods": [],
-        "doctor": [],
-        "ledger": ["file"],
+        "report": ["release", *out],
+        "export": ["release", "--registry", *out],
+        "sign": ["release", "--key", "key"],
+        "ledger": ["ledger.db"],
     }.get(name, [])
 
 
@@ -180,60 +184,6 @@ def _setting(rng: Random) -> str:
     model = schema(load_method(rng.choice(list(list_methods().values()))))
     key = rng.choice([*model.model_fields, "nothing", ""])
     return f"{key}={rng.choice(VALUES)}"
-
-
-# -------------------------------------------------------------------- tables
-
-
-def tables(rng: Random) -> Case:
-    """A folder of two tables: sound, then spoilt in a few ways."""
-    prefix = rng.choice(["", "p", "é", "0", "-", " "])
-    names = [f"{prefix}{i}" for i in range(rng.choice([1, 2, 20, 20, 20]))]
-    header = ["id", "label", *(f"f{i}" for i in range(rng.choice([1, 3])))]
-    rows = [[name, rng.choice(["a", "b", "c", ""]), *(_cell(rng) for _ in header[2:])] for name in names]
-    ends = [[rng.choice(names), rng.choice(names)] for _ in range(rng.choice([0, 1, 20]))]
-    nodes = _written(rng, [header, *rows])
-    edges = _written(rng, [rng.choice([["source", "target"], ["source", "target"], ["src", "dst"], ["a", "b"]]), *ends])
-    suffix = rng.choice([".csv"] * 17 + [".tsv", ".parquet", ".txt"])
-
-    def prepare(folder: Path) -> None:
-        (folder / "tables").mkdir()
-        (folder / "tables" / f"nodes{suffix}").write_bytes(nodes)
-        (folder / "tables" / f"edges{suffix}").write_bytes(edges)
-
-    method = rng.choice([["mlp", "edge"], ["mlp", "edge:directed"], ["dp-mlp", "node"]])
-    columns = ["--column", rng.choice(["id=id", "label=label", "source=a", "x=y"])] if rng.random() < 0.2 else []
-    return ["plan", "--data", "tables", "--method", method[0], "--level", method[1], *columns], prepare
-
-
-def _cell(rng: Random) -> str:
-    if rng.random() < 0.99:
-        return f"{rng.gauss(0, 1):.3f}"
-    return rng.choice(["", "nan", "inf", "1e400", "x", "1,5", '"', "9" * 400, "0x1", "NA", "1e-400", "\0", "true"])
-
-
-def _written(rng: Random, rows: list[list[str]]) -> bytes:
-    if rng.random() < 0.2 and len(rows) > 1:
-        row = rng.choice(rows)
-        rng.choice(
-            [lambda: row.append("1"), lambda: row.pop(), lambda: rows.append(row), lambda: rows.insert(0, row)]
-        )()
-    end = rng.choice(["\n", "\n", "\n", "\r\n", "\r"])
-    content = (end.join(",".join(row) for row in rows) + end).encode(
-        rng.choice(["utf-8"] * 28 + ["utf-16", "utf-8-sig"])
-    )
-    return spoilt(rng, content) if rng.random() < 0.3 else content
-
-
-def spoilt(rng: Random, content: bytes) -> bytes:
-    """A few bytes changed, cut, doubled or added."""
-    for _ in range(rng.choice([1, 1, 2, 5])):
-        at = rng.randrange(len(content) + 1)
-        to = min(len(content), at + rng.choice([1, 1, 3, 50]))
-        noise = bytes(rng.choice([0, 10, 34, 44, 92, 255, rng.randrange(256)]) for _ in range(rng.choice([1, 2, 9])))
-        content = rng.choice([content[:at] + noise + content[at:], content[:at] + content[to:], content[:at]])
-        content = content if rng.random() < 0.95 else content * 2
-    return content
 
 
 # -------------------------------------------------------------------- .npz files
@@ -351,24 +301,36 @@ def toml(rng: Random) -> Case:
 # -------------------------------------------------------------------- release folders
 
 
+READERS = [
+    *(["verify", "release"], ["predict", "release", "--data", "graph.npz", "--out", "out"]),
+    *(["report", "release", "--out", "out"], ["export", "release", "--registry", "--out", "out"]),
+    *(["sign", "release", "--key", "key"], ["verify", "release", "--key", "key.pub"]),
+    ["evaluate", "release", "--data", "graph.npz"],
+]
+
+
 def release(rng: Random) -> Case:
-    """A release with a changed value, byte or file; verify, predict or audit it."""
+    """A release with a changed value, name, byte or file, and one of the commands that read releases."""
     how = rng.random()
     change = _changed_file(rng) if how < 0.3 else _changed_json(rng) if how < 0.7 else _changed_folder(rng)
+    signed = rng.random() < 0.5
 
     def prepare(folder: Path) -> None:
         _workplace(folder)
+        if signed:
+            shutil.copy(_released() / "certificate.sig", folder / "release")
         change(folder / "release")
 
-    command = rng.choice([["verify", "release"], ["predict", "release", "--data", "graph.npz", "--out", "out"]])
-    return command, prepare
+    return rng.choice(READERS), prepare
 
 
 def _changed_file(rng: Random) -> Prepare:
-    name, seed = rng.choice(["weights.safetensors", "certificate.json", "config.json", "card.md"]), rng.random()
+    names = ["weights.safetensors", "certificate.json", "config.json", "card.md", "certificate.sig"]
+    name, seed = rng.choice(names), rng.random()
 
     def change(folder: Path) -> None:
-        _write(folder / name, spoilt(Random(seed), (folder / name).read_bytes()))
+        content = (folder / name).read_bytes() if (folder / name).exists() else b""
+        _write(folder / name, spoilt(Random(seed), content))
 
     return change
 
@@ -388,8 +350,11 @@ def _changed_json(rng: Random) -> Prepare:
                 continue
             break
         odd = [None, True, 0, -1, 1e300, 2**80, "", "x", "infinite", "\0", [], {}, [[]], {"a": 1}, "../x", float("nan")]
-        if inner.random() < 0.2:
+        how = inner.random()
+        if how < 0.2:
             del spot[key]
+        elif how < 0.4 and isinstance(spot, dict):  # another name for the same thing
+            spot[inner.choice(["", "\0", f"{key}\0", "../x", "/etc/passwd", "x" * 5000, "\ud800"])] = spot.pop(key)
         else:
             spot[key] = inner.choice(odd)
         (folder / name).write_text(json.dumps(value))
@@ -398,23 +363,39 @@ def _changed_json(rng: Random) -> Prepare:
 
 
 def _changed_folder(rng: Random) -> Prepare:
-    name = rng.choice(["weights.safetensors", "certificate.json", "config.json", "card.md", "extra", "audit.json"])
-    kind = rng.choice(["gone", "empty", "folder", "link", "loop", "json"])
+    names = ["weights.safetensors", "certificate.json", "config.json", "card.md", "certificate.sig", "audit.json"]
+    name = rng.choice([*names, "extra", " ", "\n", "\udcff", "n" * 255])
+    make = rng.choice(
+        [
+            lambda path: None,
+            lambda path: path.write_text(""),
+            lambda path: path.write_text("[]"),
+            lambda path: path.mkdir(),
+            lambda path: path.symlink_to("/etc/hostname"),
+            lambda path: path.symlink_to("/dev/zero"),
+            lambda path: path.symlink_to(path.name),
+            lambda path: path.symlink_to(".."),
+            os.mkfifo,
+            _socket,
+            _hole,
+        ]
+    )
 
     def change(folder: Path) -> None:
-        path = folder / name
-        if path.exists():
-            path.unlink()
-        if kind == "folder":
-            path.mkdir()
-        elif kind == "link":
-            path.symlink_to("/etc/hostname")
-        elif kind == "loop":
-            path.symlink_to(name)
-        elif kind != "gone":
-            path.write_text("" if kind == "empty" else "[]")
+        (folder / name).unlink(missing_ok=True)
+        make(folder / name)
 
     return change
+
+
+def _socket(path: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+def _hole(path: Path) -> None:
+    """A file that says to be large, and is."""
+    with path.open("wb") as file:
+        file.truncate(2**40)
 
 
 # -------------------------------------------------------------------- the place of work
@@ -429,15 +410,22 @@ def _released() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     save_npz(SMALL, folder / "graph.npz")
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        arguments = ["train", "--data", str(folder / "graph.npz"), *QUICK, "--out", str(folder / "release")]
+        ledger = ["--ledger", str(folder / "ledger.db"), "--dataset", "small"]
+        arguments = ["train", "--data", str(folder / "graph.npz"), *QUICK, *ledger, "--out", str(folder / "release")]
         assert main(arguments) == 0
+        assert main(["sign", "--new-key", str(folder / "key")]) == 0
+        assert main(["sign", str(folder / "release"), "--key", str(folder / "key")]) == 0
+    (folder / "release" / "certificate.sig").rename(folder / "certificate.sig")
     return folder
 
 
 def _workplace(folder: Path) -> None:
-    """What arguments name: a graph in both forms, a release, a suite, a file and a folder."""
+    """What arguments name: a graph in both forms, a release, its ledger, a key, a suite, and files of every kind."""
     shutil.copytree(_released() / "release", folder / "release")
-    shutil.copy(_released() / "graph.npz", folder / "graph.npz")
+    for name in ("graph.npz", "ledger.db", "key", "key.pub"):
+        shutil.copy(_released() / name, folder / name)
+    os.mkfifo(folder / "fifo")
+    (folder / "zero").symlink_to("/dev/zero")
     (folder / "file").write_text("".join(string.ascii_letters))
     (folder / "suite.toml").write_text(SUITE)
     (folder / "tables").mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DataNotFoundError, GraphError
+from discreet.errors import DataNotFoundError, GraphError, InvalidInputError
 from discreet.graph.schema import Column, Schema
 from discreet.graph.schema_file import read_schema, write_schema
 
@@ -72,7 +72,7 @@ def test_patterns_and_exact_names() -> None:
         ("[edges]\nignore = 'memo'", "list of column names"),
         ("[rows]\nx = 1", "unknown key 'rows'"),
         ("nodes = 1", "table of settings"),
-        ("[nodes", "not a TOML file"),
+        ("[nodes", "not valid TOML"),
     ],
 )
 def test_a_schema_that_contradicts_itself(tmp_path: Path, text: str, words: str) -> None:
@@ -87,7 +87,10 @@ def test_files_that_are_no_schema(tmp_path: Path) -> None:
     with pytest.raises(DataNotFoundError):
         read_schema(tmp_path / "schema.toml")
     (tmp_path / "schema.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(GraphError, match="not a TOML file"):
+    with pytest.raises(InvalidInputError, match="not text in UTF-8"):
+        read_schema(tmp_path / "schema.toml")
+    (tmp_path / "schema.toml").write_text(f"nodes = {'9' * 5000}")
+    with pytest.raises(GraphError, match="not valid TOML"):
         read_schema(tmp_path / "schema.toml")
     with pytest.raises(GraphError, match="unknown key"):
         Schema.from_json({"colour": 1})

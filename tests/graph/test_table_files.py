@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -57,3 +58,13 @@ def test_quoted_cells_may_hold_separators(tmp_path: Path) -> None:
     path = tmp_path / "nodes.csv"
     path.write_text('id,town,a\n1,"Paris, Texas",2\n2,"two\nlines",3\n')
     assert read_table(path, {"id", "town"})["town"].tolist() == ["Paris, Texas", "two\nlines"]
+
+
+def test_what_never_ends_is_not_opened(tmp_path: Path) -> None:
+    """A pipe waits for a writer, and /dev/zero never ends a line."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    (tmp_path / "folder.csv").mkdir()
+    for name in ("pipe.csv", "zero.csv", "folder.csv"):
+        with pytest.raises(GraphError, match="not a plain file"):
+            read_table(tmp_path / name, {"id"})

@@ -67,7 +67,7 @@ def read_rows(folder: Path) -> dict[str, Row]:
     changed between them, the one that was started later counts, whatever came of it.
     """
     rows: dict[str, Row] = {}
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(path for path in folder.glob("*.jsonl") if path.is_file()):
         for row in _lines(path):
             before = rows.get(row["id"])
             if before is None or _outweighs(row, before):
@@ -86,7 +86,7 @@ def _lines(path: Path) -> Iterator[Row]:
     for line in path.read_bytes().split(b"\n"):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and {"id", "status", "trial"} <= row.keys():
             yield row

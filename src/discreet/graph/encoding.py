@@ -95,7 +95,7 @@ def _encode_run(table: pd.DataFrame, run: list[Column]) -> tuple[Any, list[str]]
     part = table if list(table.columns) == names else table[names]
     if all(_is_sparse(kind) for kind in part.dtypes):
         return sp.csr_array(part.sparse.to_coo()), names
-    if all(kind.kind in "iufb" for kind in part.dtypes if isinstance(kind, np.dtype)):
+    if all(_is_number_kind(kind) or kind == np.bool_ for kind in set(part.dtypes)):
         return part.to_numpy(dtype=np.float32, na_value=np.nan), names
     return np.stack([_numbers(part[name]) for name in names], axis=1).astype(np.float32), names
 

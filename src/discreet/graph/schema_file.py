@@ -28,14 +28,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DataNotFoundError, GraphError
+from discreet.errors import GraphError, ParameterError
+from discreet.files import parse_toml, read_text
 from discreet.graph.schema import Column, Schema
-from discreet.limits import TEXT_BYTES
 
 SCHEMA_FILE = "schema.toml"
 _NODE_KEYS = ("id", "label", "split", "classes")
@@ -45,14 +44,10 @@ _EDGE_KEYS = ("source", "target", "directed", "weight", "full_weight", "time", "
 def read_schema(path: str | Path) -> Schema:
     """Read a schema file; anything that it holds beyond what is known is refused by name."""
     path = Path(path).expanduser()
-    if not path.is_file():
-        raise DataNotFoundError(f"there is no schema file {path}")
-    if path.stat().st_size > TEXT_BYTES:
-        raise GraphError(f"{path} is too large to be a schema")
     try:
-        given = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise GraphError(f"{path} is not a TOML file ({' '.join(str(error).split())[:120]})") from error
+        given = parse_toml(read_text(path, "schema file"), str(path))
+    except ParameterError as error:
+        raise GraphError(str(error)) from None
     try:
         return _from_tables(given)
     except GraphError as error:

@@ -191,6 +191,8 @@ def _first_row(path: Path) -> list[str]:
 def _check_table(path: Path) -> None:
     if not path.exists():
         raise DataNotFoundError(f"there is no file {path}")
+    if not path.is_file():  # a pipe waits for a writer, and some devices never end
+        raise GraphError(f"{path} is not a plain file")
     if path.suffix not in TABLE_SUFFIXES:
         raise GraphError(f"{path} must be one of {', '.join(TABLE_SUFFIXES)}")
 

@@ -361,13 +361,16 @@ def event_to_json(event: DpEvent) -> dict[str, Any]:
 def event_from_json(data: dict[str, Any]) -> DpEvent:
     """Read an event; only the kinds of the table are admitted."""
     known = {kind.name: event_class for event_class, kind in KINDS.items()}
-    if not isinstance(data, dict) or data.get("kind") not in known:
-        raise PrivacyError(f"the certificate holds an event of unknown kind: {data!r}")
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str) or data["kind"] not in known:
+        raise PrivacyError(f"the certificate holds an event of unknown kind: {data!r:.200}")
     event_class = known[data["kind"]]
     names = {field.name for field in attr.fields(event_class)}
     if set(data) - {"kind"} != names:
         raise PrivacyError(f"event {data['kind']} needs the fields {sorted(names)}, not {sorted(data)}")
-    return event_class(**{name: _read(data[name]) for name in names})
+    try:
+        return event_class(**{name: _read(data[name]) for name in names})
+    except (TypeError, AttributeError) as error:
+        raise PrivacyError(f"event {data['kind']} cannot be read: {error!s:.200}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,22 @@
+"""What every grammar makes: arguments and a filled folder; and bytes that are nearly right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+Prepare = Callable[[Path], None]
+Case = tuple[list[str], Prepare]
+Random = random.Random
+
+
+def spoilt(rng: Random, content: bytes) -> bytes:
+    """A few bytes changed, cut, doubled or added."""
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        at = rng.randrange(len(content) + 1)
+        to = min(len(content), at + rng.choice([1, 1, 3, 50]))
+        noise = bytes(rng.choice([0, 10, 34, 44, 92, 255, rng.randrange(256)]) for _ in range(rng.choice([1, 2, 9])))
+        content = rng.choice([content[:at] + noise + content[at:], content[:at] + content[to:], content[:at]])
+        content = content if rng.random() < 0.95 else content * 2
+    return content
