@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import OutputExistsError, OutputUnusableError
-from discreet.files import check_free, check_output, from_json, to_json, write_folder, write_whole
+from discreet.files import PARTIAL, check_free, check_output, from_json, to_json, write_folder, write_whole
 
 FILES = {"a.txt": b"one", "b.bin": b"\x00\xff"}
 Write = Callable[[Path], None]
@@ -62,7 +62,7 @@ def test_a_name_as_long_as_names_can_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [one_file, one_folder])
-@pytest.mark.parametrize("failing", ["os.replace", "pathlib.Path.write_bytes"])
+@pytest.mark.parametrize("failing", ["os.replace", "os.fsync", "pathlib.Path.write_bytes"])
 @pytest.mark.parametrize(("fault", "error"), [(full_disk, OSError), (interrupt, KeyboardInterrupt)])
 def test_nothing_is_left_behind(
     tmp_path: Path,
@@ -103,6 +103,27 @@ def test_modes_follow_the_umask(tmp_path: Path, umask: int) -> None:
     write_folder(tmp_path / "folder", FILES)
     assert mode(tmp_path / "file") == mode(tmp_path / "folder" / "a.txt") == 0o666 & ~umask
     assert mode(tmp_path / "folder") == 0o777 & ~umask
+
+
+def test_content_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut after the move may not leave a name without its content, nor one before it a moved folder."""
+    done: list[str] = []
+    flush, move = os.fsync, os.replace
+
+    def flushed(opened: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{opened}")).name)
+        flush(opened)
+
+    def moved(source: Path, target: Path) -> None:
+        done.append("moved")
+        move(source, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", moved)
+    write_folder(tmp_path / "folder", FILES)
+    assert sorted(done[:2]) == sorted(FILES)
+    assert done[2].endswith(PARTIAL)
+    assert done[3:] == ["moved", tmp_path.name]
 
 
 def test_the_temporary_name_is_new_every_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

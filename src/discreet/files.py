@@ -82,16 +82,40 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 def whole(path: Path) -> Iterator[Path]:
     """A name beside ``path`` that cannot be guessed; what the caller puts there takes the place of ``path`` at the end.
 
-    It is on the same file system, where a move is one step; a name that cannot be guessed is nobody else's.
+    It is on the same file system, where a move is one step; a name that cannot be guessed is nobody else's. The content
+    is on the disk before the move and the move before this returns, so that a power cut tears nothing either.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(temporary_name(path))
     try:
         yield temporary
+        _flush(temporary)
         os.replace(temporary, path)
+        _flush_folder(path.parent)
     except BaseException:  # a full disk or Ctrl-C must leave nothing behind
         _remove(temporary)
         raise
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or a folder with all that it holds, is on the disk; a full one may say so only now."""
+    if path.is_dir():
+        for inner in path.iterdir():
+            _flush(inner)
+        _flush_folder(path)
+        return
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where its file system can do that."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def temporary_name(path: Path) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from discreet.files import PARTIAL
 
@@ -76,6 +79,53 @@ def test_a_full_disk_leaves_nothing_and_blocks_nothing(tmp_path: Path) -> None:
         assert process.returncode == code, err
         assert "Traceback" not in err
         assert [path.name for path in tmp_path.iterdir()] == (["out"] if code == 0 else [])
+
+
+# Fills a file system of 256 KiB, then writes what the commands write; prints what is left of each.
+FULL = """
+import os, sys
+from pathlib import Path
+from discreet.bench.store import Store, read_rows
+from discreet.files import write_folder, write_whole
+from discreet.privacy.events import GaussianDpEvent
+from discreet.privacy.ledger import Ledger, Run
+place = Path(sys.argv[1])
+run = Run("train", "gap", "edge", GaussianDpEvent(4.0), 1e-5)
+row = {"id": "1", "status": "ok", "trial": {}, "text": "x" * 9000}
+ledger = Ledger(place / "ledger.db")
+write_whole(place / "kept", "before")
+entries = []
+def failing(write):
+    try:
+        while True:
+            write()
+    except Exception as error:
+        assert isinstance(error, OSError) or "full" in str(error), error
+entries.append(ledger.reserve(run, "data"))
+with Store(place / "bench") as store:
+    failing(lambda: store.append(row))
+failing(lambda: entries.append(ledger.reserve(run, "data")))
+failing(lambda: write_folder(place / "folder", {"a": b"x" * 100_000, "b": b"x" * 200_000}))
+failing(lambda: write_whole(place / "kept", "after" * 100_000))
+assert sorted(path.name for path in place.iterdir()) == ["bench", "kept", "ledger.db"], list(place.iterdir())
+assert (place / "kept").read_text() == "before"
+assert all(row["text"] == "x" * 9000 for row in read_rows(place / "bench").values())
+(place / "bench" / "results.jsonl").unlink()
+assert entries and [entry.id for entry in ledger.entries()] == entries
+ledger.reserve(run, "data")
+"""
+
+
+def test_a_full_file_system_tears_nothing(tmp_path: Path) -> None:
+    """A file system of 256 KiB in a name space of its own, where the machine permits one."""
+    mount = f"mount -t tmpfs -o size=256k tmpfs {tmp_path}"
+    inside = ["unshare", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*inside, mount], check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not let a test mount a file system")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [*inside, f'{mount} && exec "$0" -c "$1" {tmp_path}', sys.executable, FULL]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_of_two_processes_at_one_place_one_wins(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,8 +174,6 @@ def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path
     arrays = _to_arrays(graph)
     with whole(path) as temporary, temporary.open("xb") as file:
         np.savez(file, allow_pickle=False, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
     return path
 
 
