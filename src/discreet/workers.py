@@ -33,9 +33,9 @@ def thread_count() -> int:
 class Worker:
     """A spawned process at the other end of ``pipe``; a fork of a process with threads may hang."""
 
-    def __init__(self, serve: Callable[..., None], *arguments: Any) -> None:
-        """Start ``serve(pipe, *arguments)`` in the process."""
-        context = multiprocessing.get_context("spawn")
+    def __init__(self, serve: Callable[..., None], *arguments: Any, context: Any = None) -> None:
+        """Start ``serve(pipe, *arguments)`` in the process; ``context`` says how one starts, by default ``spawn``."""
+        context = context or multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
             target=_follow_and_serve, args=(serve, theirs, *arguments), daemon=True
@@ -59,7 +59,9 @@ class Worker:
         self.pipe.close()
 
 
-def map_in_workers(run: Callable[[Task], Result], tasks: Sequence[Task], count: int) -> Iterator[Result]:
+def map_in_workers(
+    run: Callable[[Task], Result], tasks: Sequence[Task], count: int, context: Any = None
+) -> Iterator[Result]:
     """``run`` of each task, in their order, by at most ``count`` processes; what it raises is raised here.
 
     ``run`` is a function of a module, and tasks and results can be pickled. Close the iterator to end the processes.
@@ -71,7 +73,7 @@ def map_in_workers(run: Callable[[Task], Result], tasks: Sequence[Task], count: 
     try:
         for position in range(len(tasks)):
             while len(workers) < min(count, len(tasks)):
-                workers.append(Worker(_run_tasks, run))
+                workers.append(Worker(_run_tasks, run, context=context))
                 _give_next(workers[-1].pipe, tasks, waiting, running)
             while position not in found:
                 for pipe in wait(list(running)):
@@ -127,6 +129,9 @@ def _run_tasks(pipe: Connection, run: Callable[[Any], Any]) -> None:
             task = pipe.recv()
         except (EOFError, OSError):
             return
+        except Exception as error:  # what was sent cannot be built here
+            pipe.send((False, error))
+            continue
         try:
             answer = True, run(task)
         except Exception as error:  # for the parent to raise

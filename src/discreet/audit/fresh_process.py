@@ -7,7 +7,6 @@ moves. In a process in which nothing was fitted before, there is nothing to read
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_all_start_methods, get_context
 from typing import Any
 
@@ -22,6 +21,7 @@ from discreet.graph.graph import Graph
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.plan import Plan
+from discreet.workers import map_in_workers
 
 _SEED = 0
 """Of noise and everything else: equal on both sides, so that they differ by what was there before alone."""
@@ -38,8 +38,8 @@ def fresh_process_faults(
     plan = estimator.plan(graph.public)
     seen_of(estimator, plan, graph)
     here = seen_of(estimator, plan, neighbor)
-    with ProcessPoolExecutor(1, mp_context=_context(), initializer=prepare) as pool:
-        there = pool.submit(_seen_in_one_thread, estimator, plan, neighbor, torch.get_num_threads()).result()
+    task = (prepare, estimator, plan, neighbor, torch.get_num_threads())
+    (there,) = map_in_workers(_seen_in_process, [task], 1, _context())
     names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
     if not names:
         return []
@@ -58,7 +58,10 @@ def seen_of(estimator: NodeClassifier, plan: Plan, graph: Graph) -> dict[str, by
     return {name: fingerprint(value) for name, value in {**stages, **released}.items()}
 
 
-def _seen_in_one_thread(estimator: NodeClassifier, plan: Plan, graph: Graph, threads: int) -> dict[str, bytes]:
+def _seen_in_process(task: tuple[Callable[[], None] | None, NodeClassifier, Plan, Graph, int]) -> dict[str, bytes]:
+    prepare, estimator, plan, graph, threads = task
+    if prepare is not None:
+        prepare()
     torch.set_num_threads(threads)
     return seen_of(estimator, plan, graph)
 

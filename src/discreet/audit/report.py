@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -163,7 +162,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
     try:
         replay.violations.extend(fresh_process_faults(estimator, pair.graph, pair.neighbor))
-    except (PicklingError, AttributeError, ImportError, BrokenProcessPool):
+    except (PicklingError, AttributeError, ImportError, ChildProcessError):
         found.notes.append("the method could not be sent to another process: what a fit leaves in caches was not seen")
     options: dict[str, Any] = {"alpha": effort.alpha, "workers": effort.workers, "progress": progress, "report": found}
     asked = max(1, sum(stage.runs for stage in plan.stages))
