@@ -28,6 +28,7 @@ from discreet.release.load import load_release
 from discreet.release.rebuild import _alike
 from discreet.release.signature import check_signature, new_key, sign
 from discreet.release.verify import Examined, examine, verify
+from tests.release.flips import STORED, flips
 from tests.release.forging import Change, forge, reseal, unchanged
 
 
@@ -88,16 +89,8 @@ def test_one_byte_is_noticed(release: Path, name: str) -> None:
 
 
 def flip_each(folder: Path, name: str, step: int = 1) -> None:
-    """No flip of a byte may pass, or raise; which bit goes round."""
-    content = (folder / name).read_bytes()
-    for place in range(0, len(content), step):
-        spoilt = bytearray(content)
-        spoilt[place] ^= 1 << (place // step % 8)
-        (folder / name).write_bytes(spoilt)
-        found = examine(folder)
-        assert not found.passed, f"{name}: byte {place} was changed from {content[place]} to {spoilt[place]}"
-        assert all("\n" not in check.detail for check in found.checks if not check.passed)
-    (folder / name).write_bytes(content)
+    """No flip of a byte may pass, or raise."""
+    assert [place for place, noticed in flips(folder, name, step) if not noticed] == []
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +104,24 @@ def shortest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["certificate.json", "config.json", "card.md"])
 def test_every_byte_is_noticed(shortest: Path, tmp_path: Path, name: str) -> None:
     flip_each(shutil.copytree(shortest, tmp_path / "release"), name)
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "config.json", "card.md", "weights.safetensors"])
+def test_bytes_of_an_old_release_are_noticed(tmp_path: Path, name: str) -> None:
+    """Also those that leave the value equal, such as another space."""
+    folder = shutil.copytree(STORED / "gap-edge", tmp_path / "release")
+    flip_each(folder, name, step=13)
+    path = folder / "certificate.json"
+    path.write_bytes(path.read_bytes().replace(b'": ', b'":  ', 1))
+    assert "not written as" in sentence(folder)
+
+
+def test_every_byte_of_a_signature_is_noticed(shortest: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(shortest, tmp_path / "release")
+    new_key(tmp_path / "key")
+    sign(folder, tmp_path / "key")
+    assert examine(folder).passed
+    flip_each(folder, "certificate.sig")
 
 
 def test_bytes_of_the_weights_are_noticed(release: Path) -> None:
@@ -144,9 +155,14 @@ def test_a_file_that_is_not_listed_is_refused(release: Path, name: str) -> None:
     assert "does not list" in sentence(release)
 
 
-def test_a_signature_may_lie_beside(release: Path) -> None:
-    (release / "certificate.sig").write_bytes(b"anything: who checks signatures is another command")
+def test_a_signature_may_lie_beside_where_it_is_one(release: Path, tmp_path: Path) -> None:
+    new_key(tmp_path / "key")
+    sign(release, tmp_path / "key")
     assert failed(release) == set()
+    (release / "certificate.sig").write_bytes(b"anything")
+    assert failed(release) == {"signature"}
+    with pytest.raises(CertificateError, match="not a signature"):
+        load_release(release)
 
 
 @pytest.mark.parametrize("name", [".hidden", "two\nlines", "a b", "ø", "-x"])
@@ -453,7 +469,7 @@ def test_what_was_examined_is_what_a_signature_is_checked_on(release: Path, tmp_
     forge(release, lambda c: c.update(issuer="somebody else"))
     found = examine(release)
     (release / "certificate.json").write_bytes(signed)  # put back between the two checks
-    assert found.passed
+    assert [check.name for check in found.checks if not check.passed] == ["signature"]
     assert not check_signature(found.files, public).passed
     assert check_signature(examine(release).files, public).passed
 

@@ -28,7 +28,9 @@ def verify(
     found = examine(release)
     if key is not None:
         from discreet.release.signature import check_signature
+        from discreet.release.verify import SIGNED
 
+        found.checks[:] = [check for check in found.checks if check.name != SIGNED]
         found.checks.append(check_signature(found.files, key))
     if as_json:
         rows = [{"check": c.name, "passed": c.passed, "detail": c.detail} for c in found.checks]

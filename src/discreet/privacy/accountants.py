@@ -181,6 +181,13 @@ def pld_without_allowance(event: DpEvent, delta: float) -> float | None:
 
 def composed_losses(event: DpEvent) -> pld.PrivacyLossDistribution | None:
     """The distribution of a whole composition, pessimistic but for rounding; None where a part has none."""
+    return _composed_losses(json.dumps(events.event_to_json(event)))
+
+
+@lru_cache(maxsize=8)
+def _composed_losses(written: str) -> pld.PrivacyLossDistribution | None:
+    """Remembered by content: a report asks for the same composition at many ε, and one of many steps takes seconds."""
+    event = events.event_from_json(json.loads(written))
     total = pld.identity(value_discretization_interval=PLD_INTERVAL)
     for leaf, count in events.leaves(event):
         build = events.kind_of(leaf).pld

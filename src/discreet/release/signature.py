@@ -6,13 +6,11 @@ checked against a key that the reader already has and trusts: the release itself
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -23,15 +21,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from discreet.errors import CertificateError, DiscreetError, ParameterError
+from discreet.errors import CertificateError, ParameterError
 from discreet.files import check_free, read_text, write_whole
 from discreet.privacy.certificate import CERTIFICATE, SIGNATURE
-from discreet.release.verify import Check, examine
-from discreet.untrusted import strict_json
-
-ALGORITHM = "Ed25519"
-_PURPOSE = b"discreet certificate\n"
-"""Signed before the certificate, so that a signature on something else is never one on a certificate."""
+from discreet.release.signature_file import ALGORITHM, check_own_signature, fingerprint, make_signature
+from discreet.release.verify import SIGNED, Check, examine
 
 
 def new_key(path: Path) -> Path:
@@ -55,9 +49,7 @@ def sign(folder: Path, key: Path) -> Path:
     failed = next((check for check in found.checks if not check.passed), None)
     if failed is not None:
         raise CertificateError(f"{folder} does not verify, so it is not signed: {failed.name}: {failed.detail}")
-    signed = secret.sign(_PURPOSE + found.files[CERTIFICATE])
-    content = {"algorithm": ALGORITHM, "key": fingerprint(secret.public_key()), "signature": _text(signed)}
-    write_whole(folder / SIGNATURE, json.dumps(content, indent=2) + "\n")
+    write_whole(folder / SIGNATURE, make_signature(secret, found.files[CERTIFICATE]))
     return folder / SIGNATURE
 
 
@@ -65,21 +57,16 @@ def check_signature(files: Mapping[str, bytes], key: Path) -> Check:
     """Whether the owner of a public key signed this very certificate, in the bytes that ``examine`` read."""
     public = read_public_key(key)
     if CERTIFICATE not in files:
-        return Check("signature", False, "there is no certificate that can be read")
+        return Check(SIGNED, False, "there is no certificate that can be read")
     if SIGNATURE not in files:
-        return Check("signature", False, "the release is not signed")
+        return Check(SIGNED, False, "the release is not signed")
     try:
-        found = strict_json(files[SIGNATURE], SIGNATURE)
-        algorithm, signed = found["algorithm"], base64.b64decode(found["signature"], validate=True)
-    except (DiscreetError, ValueError, KeyError, TypeError):
-        return Check("signature", False, f"{SIGNATURE} is not a signature")
-    if algorithm != ALGORITHM:
-        return Check("signature", False, f"{SIGNATURE} is not of the kind {ALGORITHM}")
-    try:
-        public.verify(signed, _PURPOSE + files[CERTIFICATE])
-    except InvalidSignature:
-        return Check("signature", False, f"not by the owner of {key}, or the certificate was changed since")
-    return Check("signature", True, f"by the owner of {key} ({fingerprint(public)})")
+        named = check_own_signature(files)
+    except CertificateError as error:
+        return Check(SIGNED, False, str(error))
+    if named != fingerprint(public):
+        return Check(SIGNED, False, f"by another key ({named}), not by the owner of {key}")
+    return Check(SIGNED, True, f"by the owner of {key} ({named})")
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -96,11 +83,6 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     return key
 
 
-def fingerprint(key: Ed25519PublicKey) -> str:
-    """The public key as one word."""
-    return _text(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
-
-
 def _private_key(path: Path) -> Ed25519PrivateKey:
     text = read_text(path, "private key")
     try:
@@ -110,7 +92,3 @@ def _private_key(path: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise ParameterError(f"{path} is not a private key of kind {ALGORITHM}: make one with discreet sign --new-key")
     return key
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode()

@@ -25,6 +25,7 @@ from discreet.privacy.certificate import (
     AUDIT,
     NOT_ACCOUNTED,
     RELEASE_FILES,
+    SIGNATURE,
     UNVERIFIED,
     audit_digest,
     certified_epsilon,
@@ -45,6 +46,10 @@ _TOLERANCE = 1e-9
 
 BEFORE_ALLOWANCE = "0.1.0.dev0"
 """The version whose certificates set nothing of δ aside for the rounding of compositions (by 1e-8 of ε at δ = 1e-6)."""
+
+SIGNED = "signature"
+"""The check of a signature; where a public key is given, :mod:`discreet.release.signature` does it with that key."""
+WHOSE = "whose key that is, `discreet verify --key FILE` shows"
 
 MAY_FAIL = ("noise", "accounting", "tuning", "advisory")
 """Checks that say a release is not to be published; its parts belong together all the same, so it can be read."""
@@ -102,7 +107,7 @@ def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> E
         return Examined([Check("certificate", False, str(error))])
     certificate = release.certificate
     checks = [Check("certificate", True, f"schema {certificate['schema']}"), _check_digest(certificate)]
-    checks += _check_files(release)
+    checks += [*_check_files(release), *_check_signature(release)]
     if not all(check.passed for check in checks):
         return Examined(checks, files=release.files)
     made: list[NodeClassifier] = []
@@ -144,6 +149,14 @@ def _check_files(release: ReleaseFolder) -> Iterator[Check]:
             continue
         same = sha256(release.files[name]) == listed.get(name)
         yield Check(name, same, "hash matches" if same else "the file is not the one that was certified")
+
+
+def _check_signature(release: ReleaseFolder) -> Iterator[Check]:
+    """Of a signed release: that its signature is one on this certificate, by the key that it names."""
+    if SIGNATURE in release.files:
+        from discreet.release.signature_file import check_own_signature
+
+        yield _attempt(SIGNED, lambda: f"by the key {check_own_signature(release.files)}; {WHOSE}")
 
 
 def _check_weights(release: ReleaseFolder) -> str:

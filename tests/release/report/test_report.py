@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 from pathlib import Path
@@ -83,6 +84,19 @@ def test_it_says_what_is_not_protected(release: str, said: str) -> None:
     assert said in page
     assert "NOT protected" in page
     assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+
+
+def test_it_says_who_signed(tmp_path: Path) -> None:
+    folder = shutil.copytree(STORED / "gap-edge", tmp_path / "release")
+    assert "not signed" in render_report(folder, Beside())
+    assert main(["sign", "--new-key", "mine"]) == 0
+    assert main(["sign", str(folder), "--key", "mine"]) == 0
+    key = json.loads((folder / "certificate.sig").read_text())["key"]
+    assert f"signed by the key {key}" in html.unescape(render_report(folder, Beside()))
+    (folder / "certificate.sig").write_text("{}")
+    page = render_report(folder, Beside())
+    assert "THE SIGNATURE IS WRONG" in page
+    assert STOP in page
 
 
 def test_texts_of_others_are_escaped(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from discreet.release.report.inputs import Attacks, number, sweep_lines
 from discreet.release.report.pictures import Axis, Bar, Line, bar_chart, belief, line_chart
 from discreet.release.report.policy import Evidence, Policy, judge, rule_in_words, verdict
 from discreet.release.report.words import Names, promise_of
-from discreet.release.verify import examine
+from discreet.release.verify import SIGNED, Examined, examine
 
 BELIEFS = (0.01, 0.1, 0.5)
 DOUBLINGS = (0, 1, 2, 3)
@@ -62,12 +62,21 @@ def render_report(folder: Path, beside: Beside) -> str:
     findings = judge(evidence, beside.policy)
     context |= {
         "checks": examined.checks,
+        "signature": _signature(examined),
         "warnings": examined.warnings,
         "findings": findings,
         "verdict": verdict(findings),
         "rule": rule_in_words(beside.policy),
     }
     return environment().get_template("report.html").render(context)
+
+
+def _signature(examined: Examined) -> str:
+    """Whether somebody signed this, and with which key, in words."""
+    found = next((check for check in examined.checks if check.name == SIGNED), None)
+    if found is None:
+        return "not signed: nothing shows who made this release"
+    return f"signed {found.detail}" if found.passed else f"THE SIGNATURE IS WRONG: {found.detail}"
 
 
 def environment() -> Environment:
