@@ -38,7 +38,7 @@ COMMANDS: dict[str, list[str]] = {
 LEDGER = "ledger"
 """No command of its own writes a ledger: a process that enters runs without pause is killed."""
 NAMES = (*COMMANDS, LEDGER)
-ENTRIES = 40
+ENTRIES = 25
 PATIENCE = 120.0
 
 
