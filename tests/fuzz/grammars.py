@@ -13,7 +13,7 @@ import shutil
 import stat
 import string
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from discreet.graph import csbm
 from discreet.graph.io import save_npz
 from discreet.methods.parameters import schema
 from discreet.methods.registry import list_methods, load_method
+from discreet.privacy.certificate import CERTIFICATE, seal
+from discreet.privacy.release_folder import json_bytes
 from tests.fuzz.spoil import Case, Prepare, Random, spoilt
 from tests.fuzz.tables import tables
 
@@ -357,9 +359,20 @@ def _changed_json(rng: Random) -> Prepare:
             spot[inner.choice(["", "\0", f"{key}\0", "../x", "/etc/passwd", "x" * 5000, "\ud800"])] = spot.pop(key)
         else:
             spot[key] = inner.choice(odd)
-        (folder / name).write_text(json.dumps(value))
+        written = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        (folder / name).write_bytes(written.encode("utf-8", "surrogatepass"))
+        if inner.random() < 0.5:
+            _reseal(folder)
 
     return change
+
+
+def _reseal(folder: Path) -> None:
+    """Make every hash right again, as somebody would who means it; a certificate that is none stays as it is."""
+    with suppress(ValueError, TypeError, AttributeError, LookupError, OSError):
+        stated = json.loads((folder / CERTIFICATE).read_text())
+        sealed = {name: (folder / name).read_bytes() for name in stated["files"]}
+        (folder / CERTIFICATE).write_bytes(json_bytes(seal({**stated, "digest": None}, sealed)))
 
 
 def _changed_folder(rng: Random) -> Prepare:

@@ -22,6 +22,7 @@ from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import list_methods
 from discreet.privacy.certificate import digest
 from discreet.privacy.plan import Stage
+from discreet.privacy.release_folder import json_bytes
 from discreet.release.load import load_release
 from discreet.release.verify import verify
 
@@ -55,7 +56,7 @@ def test_it_verifies(name: str) -> None:
 def test_another_version_does_not_hide_an_advisory(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(STORED / name, tmp_path / name)
     stated = certificate(name) | {"versions": {**certificate(name)["versions"], "discreet": version("discreet")}}
-    (folder / "certificate.json").write_text(json.dumps(stated | {"digest": digest(stated)}))
+    (folder / "certificate.json").write_bytes(json_bytes(stated | {"digest": digest(stated)}))
     assert "advisory" in {check.name for check in verify(folder) if not check.passed}
 
 

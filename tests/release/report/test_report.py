@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from discreet.cli import main
+from discreet.privacy.release_folder import json_bytes
 from discreet.release.report.page import Beside, chance, percent, render_report
 from discreet.release.report.policy import CONDITIONS, PUBLISH, STOP, Evidence, Policy, judge, read_policy, verdict
 from tests.browser import CHROMIUM, browser
@@ -105,7 +106,7 @@ def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
     certificate["notes"] = [EVIL]
     certificate["method"] = EVIL
     certificate["stages"][0]["why"] = EVIL
-    (folder / "certificate.json").write_text(json.dumps(certificate))
+    (folder / "certificate.json").write_bytes(json_bytes(certificate))
     attack = {"kind": EVIL, "against": EVIL, "auc": 0.5, "auc_interval": [0.4, 0.6], "pairs": 3}
     Path("attacks.json").write_text(json.dumps({"attacks": [attack], "refuted": False}))
     given = ["--attacks", "attacks.json", "--node-name", "<b>", "--out", "page.html"]
