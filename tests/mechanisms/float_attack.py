@@ -73,3 +73,27 @@ def verdict(answers: np.ndarray, values: tuple[float, float]) -> float | None:
     """The only one of two values that all the answers can have come from; None where the attack does not know."""
     left = [value for value in values if not ruled_out(answers, value).any()]
     return left[0] if len(left) == 1 else None
+
+
+def share_ruled_out(answers: np.ndarray, values: np.ndarray, scale: float) -> float:
+    """The share of answers that cannot be their value plus ``scale`` times a normal number that NumPy drew."""
+    return float(np.mean([_none_leads_there(*pair, scale) for pair in zip(answers, values, strict=True)]))
+
+
+def _none_leads_there(answer: float, value: float, scale: float) -> bool:
+    if abs(answer - value) < abs(answer) / 2 or abs(answer - value) > _FAR * scale:
+        return False  # a whole range of doubles leads there, or few layers are left: nothing is known
+    noise = _nearest(np.array([answer - value]), _NEAR)
+    noise = noise[value + noise == answer]
+    normals = np.concatenate([_nearest(noise / scale, _NEAR), np.zeros(0)])
+    made = np.isin(scale * normals, noise)
+    return not can_be_drawn(normals[made]).any()
+
+
+def _nearest(middle: np.ndarray, count: int) -> np.ndarray:
+    """Doubles on either side, themselves included."""
+    below, above, found = middle, middle, [middle]
+    for _ in range(count):
+        below, above = np.nextafter(below, -np.inf), np.nextafter(above, np.inf)
+        found += [below, above]
+    return np.concatenate(found)

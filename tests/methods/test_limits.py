@@ -40,6 +40,16 @@ def test_no_parameter_takes_what_arithmetic_cannot_hold(name: str) -> None:
             assert accepts(model, field, 0.0) or not accepts(model, field, tiny), f"{field} takes {tiny} but not 0"
 
 
+@pytest.mark.parametrize("name", list_methods())
+def test_no_count_is_without_end(name: str) -> None:
+    """Whole numbers too, alone and in tuples: a number of steps is a number of stages to account for."""
+    model = schema(load_method(list_methods()[name]))
+    for field, info in model.model_fields.items():
+        assert field.startswith("epsilon") or not accepts(model, field, 10**30), field
+        if isinstance(info.default, tuple):
+            assert not any(accepts(model, field, (bad,) * len(info.default)) for bad in (math.inf, 10**30)), field
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, 1e-7, 2e6, math.nan, math.inf, True, "1"])
 def test_a_limit_refuses_with_one_sentence(bad: object) -> None:
     with pytest.raises(ParameterError, match="clip_norm must lie between 1e-06 and 1e\\+06"):

@@ -17,7 +17,7 @@ from discreet.privacy.budget import Privacy
 from discreet.privacy.composition import event_of
 from discreet.privacy.levels import parse_level
 from discreet.release.load import load_release
-from discreet.release.verify import verify
+from discreet.release.verify import examine, verify
 from tests.contracts.cases import make
 from tests.release.forging import Change, forge, unchanged
 
@@ -114,6 +114,14 @@ def test_a_forged_ancestry_is_refused(name: str, extended: Path, tmp_path: Path)
     assert not [check for check in verify(forged) if not check.passed and check.name != "noise"]
     forge(forged, *FORGERIES[name])
     assert [check for check in verify(forged) if not check.passed and check.name != "noise"]
+
+
+def test_a_delta_that_is_large_for_the_larger_graph_is_warned_of(tmp_path: Path) -> None:
+    """Of 60 people in the new graph and 80 in the first, the certificate is for those who are in both."""
+    model = released("gap", "edge", tmp_path / "one")
+    model.extend(october(), Privacy(parse_level("edge"), 0.5, 0.015)).save(tmp_path / "two")
+    assert "above 1/n" in " ".join(examine(tmp_path / "two").warnings)
+    assert "above 1/n" not in " ".join(examine(tmp_path / "one").warnings)
 
 
 def test_another_budget_leaves_another_noise(tmp_path: Path) -> None:

@@ -411,6 +411,19 @@ def test_an_older_schema_does_not_switch_off_checks(release: Path, change: Chang
     assert failed(release) & {"plan", "configuration"}
 
 
+def test_an_older_schema_does_not_hide_other_words(release: Path) -> None:
+    """Of schema 1 no word can be compared: a version that did not write it is refused, one that did is warned of."""
+
+    def other_words(content: dict[str, Any]) -> None:
+        content["schema"] = 1
+        content["level"]["relation"] = "everything about everybody"
+
+    forge(release, other_words)
+    assert "wrote no certificates of schema 1" in sentence(release)
+    forge(release, lambda content: content["versions"].update(discreet="0.1.0.dev0"))
+    assert "WORDING WAS NOT COMPARED" in examine(release).warnings[0]
+
+
 def test_a_trial_of_a_search_has_no_more_than_the_budget(release: Path) -> None:
     forge(release, lambda c: c.update(trial_stages=[], budget={**c["budget"], "epsilon": 0.1}))
     assert failed(release) == {"configuration"}

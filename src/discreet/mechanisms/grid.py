@@ -126,12 +126,17 @@ class Grid:
         apart by more than that on either side. The clause on what is not a number keeps the code total; no
         sensitivity speaks of it.
         """
+        return self._nearest(values).astype(np.int64)
+
+    def _nearest(self, values: Array) -> FloatArray:
+        """:meth:`snap` as doubles, which hold these whole numbers exactly."""
         with np.errstate(all="ignore"):  # a warning would tell of private values
             steps = np.asarray(values, dtype=np.float64) * math.ldexp(1.0, -self.exponent)
         np.rint(steps, out=steps)
         np.clip(steps, -MOST_STEPS, MOST_STEPS, out=steps)
-        steps[np.isnan(steps)] = 0
-        return steps.astype(np.int64)
+        if np.isnan(steps.sum()):  # one pass that writes nothing; sums of numbers that are cut off are finite
+            steps[np.isnan(steps)] = 0
+        return steps
 
     def add(self, values: Array, noise: IntArray) -> FloatArray:
         """g·(:meth:`snap` of the values + noise), noise in steps.
@@ -140,9 +145,10 @@ class Grid:
         probability below exp(−2³⁴)) would wrap around: functions of the noisy whole number alone, which is
         post-processing.
         """
-        noisy = (self.snap(values) + noise).astype(np.float64)
-        noisy *= self.step
-        return noisy
+        steps = self._nearest(values)
+        noisy = steps.astype(np.int64)
+        noisy += noise
+        return np.multiply(noisy, self.step, out=steps)
 
     def release(self, values: Array, stream: BitStream) -> FloatArray:
         """``values`` on the grid plus fresh noise on every number: the mechanism of :meth:`for_release`.

@@ -64,8 +64,13 @@ def release_real(values: Array, sensitivity: float | Fraction, scale: float | Fr
     rational, whose ratio to that is scale/Δ; and rounding is post-processing (see the module). ∎ g is the largest power
     of two that is at most Δ·2⁻²⁰, or larger where the noise would exceed what its sampler holds.
     """
-    moved, spread = Fraction(sensitivity), Fraction(scale)
-    exponent = max(floor_log2(moved) - FINENESS, floor_log2(spread / LARGEST_SCALE) + 2)
+    exponent = step_exponent(sensitivity, scale)
     step = Fraction(2) ** exponent
-    noise = rounded_laplace(spread / step * (1 + step / moved), values.shape, bits)
+    noise = rounded_laplace(Fraction(scale) / step * (1 + step / Fraction(sensitivity)), values.shape, bits)
     return Grid(values.size, exponent, 0.0).add(values, noise)
+
+
+def step_exponent(sensitivity: float | Fraction, scale: float | Fraction) -> int:
+    """The binary logarithm of the public step of :func:`release_real`."""
+    needed = floor_log2(Fraction(scale) / LARGEST_SCALE) + 2
+    return max(floor_log2(Fraction(sensitivity)) - FINENESS, needed)

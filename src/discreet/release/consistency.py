@@ -23,7 +23,7 @@ from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
 from discreet.privacy.statement import check_date
 
 FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
-"""The first version that wrote certificates of schema 2; what says to be of schema 1 is older, whatever it says."""
+"""The first version that wrote certificates of schema 2, and no more of schema 1."""
 
 
 def check_configuration(release: ReleaseFolder) -> str:
@@ -90,7 +90,7 @@ def _check_version(certificate: Mapping[str, Any]) -> None:
         raise CertificateError(f"the certificate was written by version {stated!r:.60}, which is no version")
     if made_by > Version(now):
         raise CertificateError(f"the certificate was written by version {stated:.60}, which is newer than this, {now}")
-    if certificate["schema"] > 1 and made_by < Version(FIRST_OF_SCHEMA_2):
+    if (certificate["schema"] > 1) != (made_by >= Version(FIRST_OF_SCHEMA_2)):
         raise CertificateError(f"version {stated:.60} wrote no certificates of schema {certificate['schema']}")
 
 

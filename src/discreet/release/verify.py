@@ -304,7 +304,7 @@ def _check_advisories(certificate: Mapping[str, Any]) -> list[Check]:
 def _warnings(release: ReleaseFolder) -> Iterator[str]:
     """What a reader must not overlook although every check passed."""
     certificate = release.certificate
-    if certificate["schema"] > 1 and not same_version(certificate):
+    if not same_version(certificate):
         stated, now = certificate["versions"].get("discreet"), version("discreet")
         yield f"THE WORDING WAS NOT COMPARED: version {stated!r:.60} wrote this release, and this is {now}"
     try:
@@ -318,7 +318,8 @@ def _warnings(release: ReleaseFolder) -> Iterator[str]:
     epsilon, delta = certified_epsilon(certificate), float(certificate["delta"])
     if epsilon > LARGE_EPSILON:
         yield f"epsilon is {epsilon:.4g}: above {LARGE_EPSILON:g} the guarantee alone says little"
-    nodes = min(facts["num_nodes"] for facts in (config["public"], *config["extra_public"]))
+    added = (extension["public"] for extension in config.get("extensions", ()))
+    nodes = max(facts["num_nodes"] for facts in (config["public"], *config["extra_public"], *added))
     if delta * nodes > 1:
         yield f"delta {delta:g} is above 1/n = {1 / nodes:.2g}: publishing one person's record whole could be within it"
     exposed = [part for part in (FEATURES, LABELS) if part not in level.private]

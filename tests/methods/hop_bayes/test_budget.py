@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.methods.hop_bayes.budget import NODE_MODEL
 from discreet.methods.hop_bayes.estimator import HopBayes
@@ -37,3 +38,11 @@ def test_few_labels_for_many_parameters_get_a_linear_map() -> None:
     assert model(step_size=0.3)._budget(few).learning_rate == 0.3
     width = few.num_features * few.num_classes + few.num_classes
     assert model().plan(few).stage(NODE_MODEL).shape == (width,)
+
+
+def test_sums_that_cannot_be_proved_are_refused_at_plan() -> None:
+    """The node model's as every network's: over so many training ids rounding could exceed what is set aside."""
+    facts = PublicFacts(900_000_000, 20, 5, 800_000_000, True, 0)
+    for linear in (True, False):
+        with pytest.raises(UnsupportedError, match="fewer training nodes"):
+            model(linear=linear).plan(facts)

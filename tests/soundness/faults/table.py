@@ -10,6 +10,7 @@ import pytest
 from tests.soundness.faults import (  # noqa: F401  (they register their faults)
     in_arithmetic,
     in_bytes_and_words,
+    in_later_steps,
     in_methods,
     in_noise,
     in_what_leaves,

@@ -239,9 +239,16 @@ def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
     bits = bits_of(randomness)
     tilt = noise_matrix(z.shape[1], classes, noise.rate, bits)
     theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss), query.gradient_norm)
+    return output_grid(stage).release(theta, bits)
+
+
+def output_grid(stage: Stage) -> Grid:
+    """The public grid of the noise that hides how near the solver came."""
+    query = minimiser_of(stage)
+    noise = perturbation(ObjectiveFacts.of(query, stage.event), query.ridge)
     moved = output_sensitivity(noise.total_ridge, query.gradient_norm)
-    grid = Grid.for_release(moved, stage.event.events[1].noise_multiplier, theta.size, fineness=OUTPUT_FINENESS)
-    return grid.release(theta, bits)
+    size = query.width * query.classes
+    return Grid.for_release(moved, stage.event.events[1].noise_multiplier, size, fineness=OUTPUT_FINENESS)
 
 
 def minimiser_of(stage: Stage) -> PropagatedRows:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from discreet.arrays import Array
@@ -19,7 +18,7 @@ from discreet.graph.parts import FEATURES, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import progressive
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
-from discreet.methods.parameters import Norm, Rate, Share
+from discreet.methods.parameters import Norm, Rate, Share, Steps
 from discreet.methods.progressive.estimator import ProgressiveClassifier, stage_name
 from discreet.ops.rows import finite_rows, normalize_rows
 from discreet.ops.sparse import SparseMatrix
@@ -74,9 +73,9 @@ class ProGAP(ProgressiveClassifier):
     declaration = progressive.PROGAP
 
     _: KW_ONLY
-    steps: Annotated[int, Field(ge=1)] = 100
+    steps: Steps = 100
     step_size: Rate = 0.02
-    head_steps: Annotated[int, Field(ge=1)] = 20
+    head_steps: Steps = 20
     head_step_size: Rate = 0.02
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
