@@ -53,9 +53,14 @@ def _cases() -> Iterator[MethodCase]:
         estimator = case.make()
         hints = get_type_hints(type(estimator))
         for name in CHOICES:
-            for option in get_args(hints.get(name)):
+            for option in _options(hints.get(name)):
                 if option != getattr(estimator, name):
                     yield MethodCase(partial(_made, case, **{name: option}))
+
+
+def _options(hint: Any) -> list[str]:
+    """The words of a Literal, alone or beside None."""
+    return [option for part in get_args(hint) for option in (get_args(part) or (part,)) if isinstance(option, str)]
 
 
 def _made(case: MethodCase, **parameters: Any) -> NodeClassifier:
