@@ -37,8 +37,8 @@ GAUSSIAN = ("gaussian", dpsgd.MECHANISM)
 CHOICES = ("mechanism", "noise")
 """Parameters by which methods name the kind of noise: every one that a method knows is attacked."""
 LEFT_OUT = {"structure_share": 0.5}
-ENOUGH = 30
-"""Numbers of which some tell a wrong value, and with exact noise the true one too: about one in eight does."""
+ENOUGH = 100
+"""Numbers of which some rule a wrong value out, and with exact noise the true one too: about one in twenty does."""
 SEED = 11
 
 
