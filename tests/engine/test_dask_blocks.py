@@ -155,6 +155,7 @@ def test_replay_under_distribution(opened: Open) -> None:
     assert 0 < report.tightness <= 1 + 1e-9
 
 
+@pytest.mark.filterwarnings("ignore:Port .* is already in use")
 def test_workers_that_are_gone_for_good_are_an_error(tmp_path: Path) -> None:
     write_graph(graph_of(), tmp_path / "parts", 2)
     with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,15 +51,17 @@ def _client_at(distributed: Any, address: str) -> Any:
 
 def _local(distributed: Any, workers: int) -> Any:
     """Workers of this machine. Mapped files count as their memory, so no limit is set on that."""
-    return distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=0,
-        dashboard_address=None,
-        host="127.0.0.1",
-        silence_logs=logging.CRITICAL,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Port .* is already in use")  # of its status page, which nobody asked for
+        return distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            dashboard_address=None,
+            host="127.0.0.1",
+            silence_logs=logging.CRITICAL,
+        )
 
 
 @contextmanager
