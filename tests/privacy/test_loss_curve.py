@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from discreet.privacy import events
-from discreet.privacy.accountants import epsilon_of
-from discreet.privacy.loss_curve import LossCurve, for_units, surest
+from discreet.privacy.accountants import composed_losses, epsilon_of
+from discreet.privacy.loss_curve import LossCurve, _deltas_of, for_units, surest
 from discreet.privacy.tradeoff import TradeOff
 
 GAUSSIAN = events.GaussianDpEvent(1.5)
@@ -77,6 +77,24 @@ def test_without_noise_everything_is_told() -> None:
         0.0,
         pytest.approx(0.25),
     )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.compose([GAUSSIAN, LAPLACE]),
+        events.repeat(events.PoissonSampledDpEvent(0.1, GAUSSIAN), 30),
+        events.repeat(events.GroupSampledGaussianDpEvent(3.0, 0.1, 4, "null"), 5),
+    ],
+    ids=["both", "sampled", "group"],
+)
+def test_many_at_once_are_as_one_by_one(event: events.DpEvent) -> None:
+    losses = composed_losses(event)
+    assert losses is not None
+    epsilons = np.array([0.0, 1e-3, 1.1e-3, 0.5, 2.0, 2.0, 8.0, 50.0])
+    expected = [losses.get_delta_for_epsilon(float(epsilon)) for epsilon in epsilons]
+    np.testing.assert_allclose(_deltas_of(losses, epsilons), expected, rtol=1e-9, atol=1e-17)
+    np.testing.assert_array_equal(LossCurve(event).deltas([]), [])
 
 
 def test_several_units() -> None:

@@ -37,7 +37,7 @@ def flips(folder: Path, name: str, step: int = 1) -> Iterator[tuple[int, bool]]:
 
 def three_releases(place: Path) -> Iterator[Path]:
     """Copies of two stored releases, and a new one."""
-    for name in ("gap-edge", "hop-bayes-node"):
+    for name in ("gap-edge", "gap-node"):
         yield shutil.copytree(STORED / name, place / name)
     graph = small_graph(np.random.default_rng(0))
     fresh = GAP(Privacy(EdgeLevel(), 2.0), hops=2, epochs=1, hidden=4).fit(graph).save(str(place / "fresh"))
@@ -51,7 +51,7 @@ def flip_all() -> int:
     total = missed = 0
     with tempfile.TemporaryDirectory(prefix="flips-") as place:
         for folder in three_releases(Path(place)):
-            assert not [check for check in examine(folder).checks if not check.passed and check.name != "advisory"]
+            assert examine(folder).passed, f"{folder.name} fails as it is, so that flips would show nothing"
             for path in sorted(folder.iterdir()):
                 found = list(flips(folder, path.name))
                 passed = [spot for spot, noticed in found if not noticed]

@@ -79,7 +79,7 @@ def run_attacks(
     if unknown:
         raise ParameterError(f"the kinds of attack are {', '.join(KINDS)} and all, not {unknown[0]!r}")
     report = AttackReport(_subject(victim))
-    for one in [victim, *(_comparisons(victim.graph) if compare else ())]:
+    for one in [victim, *(_comparisons(victim.graph, progress) if compare else ())]:
         for kind in kinds:
             report.attacks += list(_ATTACKS[kind](one, effort, shadow, progress))
     report.attacks += [] if victim.is_open and not victim.uncovered else _toggled(victim, kinds, effort, progress)
@@ -101,9 +101,9 @@ def _subject(victim: Victim) -> dict[str, Any]:
     }
 
 
-def _comparisons(graph: Graph) -> Iterator[Victim]:
+def _comparisons(graph: Graph, progress: Progress | None) -> Iterator[Victim]:
     for method, name in (("gcn", NO_PRIVACY), ("mlp", FEATURES_ALONE)):
-        yield Victim(_without_privacy(method).fit(graph), graph, name)
+        yield Victim(_without_privacy(method).fit(graph, progress=progress), graph, name)
 
 
 def _without_privacy(method: str) -> NodeClassifier:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.attacks.report import AttackReport, Effort
     from discreet.attacks.victim import Victim
     from discreet.graph.graph import Graph
+    from discreet.training.descent import Progress
 
 ALL = "all"
 
@@ -77,8 +78,8 @@ def attack(
 
     if out is not None:
         check_output(out)
-    victim = _victim(data, method, release, options.uncovered)
     with progress_bars() as progress:
+        victim = _victim(data, method, release, options.uncovered, progress)
         found = run_attacks(
             victim,
             options.kinds(),
@@ -97,12 +98,14 @@ def attack(
         raise typer.Exit(1)
 
 
-def _victim(data: DataOptions, method: MethodOptions, release: Path | None, uncovered: bool) -> Victim:
+def _victim(
+    data: DataOptions, method: MethodOptions, release: Path | None, uncovered: bool, progress: Progress | None
+) -> Victim:
     from discreet.attacks.victim import Victim
 
     if release is None:
         graph, estimator, _ = prepare(data, method)
-        return Victim(estimator.fit(graph), graph, uncovered=uncovered)
+        return Victim(estimator.fit(graph, progress=progress), graph, uncovered=uncovered)
     from discreet.release.load import load_release
 
     loaded = load_release(release)

@@ -7,8 +7,10 @@ attacks is in :mod:`discreet.privacy.tradeoff`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from dp_accounting.dp_event import DpEvent
@@ -16,6 +18,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import rdp_privacy_accountant as rdp
 from scipy.special import ndtr
 
+from discreet.arrays import FloatArray
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.accountants import PLD_ROUNDING, basic_epsilon, composed_losses, composed_mu
@@ -34,22 +37,29 @@ class LossCurve:
 
     def delta(self, epsilon: float) -> float:
         """The least δ that is proved at this ε ≥ 0."""
+        return self.deltas((epsilon,))[0]
+
+    def deltas(self, epsilons: Sequence[float]) -> list[float]:
+        """:meth:`delta` at each of these ε, which ascend; a long distribution is gone through once for all of them."""
         if self._sampling < 1:
-            inner, _ = before_sampling(epsilon, 0.0, self._sampling)
-            return self._sampling * LossCurve(self._rest).delta(inner)
+            inner = [before_sampling(epsilon, 0.0, self._sampling)[0] for epsilon in epsilons]
+            return [self._sampling * delta for delta in LossCurve(self._rest).deltas(inner)]
         if self._mu is not None:
-            return 1.0 if math.isinf(self._mu) else gaussian_delta(self._mu, epsilon)
-        pure = basic_epsilon(self._rest, 0.0)
-        if pure is not None and epsilon >= pure:
-            return 0.0
-        found = [1.0]
+            mu = self._mu
+            return [1.0 if math.isinf(mu) else gaussian_delta(mu, epsilon) for epsilon in epsilons]
+        found = np.ones(len(epsilons))
         if self._losses is not None:
             runs = sum(count for _, count in events.leaves(self._rest))
             aside = PLD_ROUNDING * (runs if runs > 1 else 0)  # as in pld_epsilon
-            found.append(float(self._losses.get_delta_for_epsilon(epsilon)) + aside)
+            found = np.minimum(found, _deltas_of(self._losses, np.array(epsilons)) + aside)
         if self._curve is not None and np.isfinite(self._curve).any():
-            found.append(float(rdp.compute_delta(RDP_ORDERS, self._curve, epsilon)[0]))
-        return min(found)
+            orders = self._curve
+            found = np.minimum(found, [float(rdp.compute_delta(RDP_ORDERS, orders, e)[0]) for e in epsilons])
+        pure = basic_epsilon(self._rest, 0.0)
+        return [
+            0.0 if pure is not None and epsilon >= pure else float(delta)
+            for epsilon, delta in zip(epsilons, found, strict=True)
+        ]
 
     def exceeds(self, epsilon: float) -> float:
         """The probability that the privacy loss of what is released is above ε.
@@ -63,8 +73,9 @@ class LossCurve:
             return 1.0 if math.isinf(self._mu) else float(ndtr(self._mu / 2 - epsilon / self._mu))
         if self.delta(epsilon) == 0:
             return 0.0
-        steps = [h for h in _STEPS if h <= epsilon]
-        return min([1.0, *(self.delta(epsilon - h) / -math.expm1(-h) for h in steps)])
+        steps = [float(h) for h in reversed(_STEPS) if h <= epsilon]
+        found = self.deltas([epsilon - h for h in steps])
+        return min([1.0, *(delta / -math.expm1(-h) for h, delta in zip(steps, found, strict=True))])
 
     @cached_property
     def _split(self) -> tuple[float, DpEvent]:
@@ -91,6 +102,31 @@ class LossCurve:
     @cached_property
     def _curve(self) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
         return events.composed_curve(self._rest)
+
+
+def _deltas_of(losses: pld.PrivacyLossDistribution, epsilons: FloatArray) -> FloatArray:
+    """δ at each ε, for the worse order of the neighbours; as ``get_delta_for_epsilon`` of each, but for rounding.
+
+    δ(ε) = Σ p·(1 − exp(ε − l)) over the losses l > ε. Losses between one ε and the next, ε′, are summed once, into
+    S = Σ p·(1 − exp(ε′ − l)) and Q = Σ p·exp(ε′ − l): to an ε further below they add S + Q·(1 − exp(ε − ε′)). No
+    term is negative, so nothing cancels, and the rounding is far below what ``PLD_ROUNDING`` sets aside.
+    """
+    both = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
+    return np.max([_deltas_of_order(order.to_dense_pmf(), epsilons) for order in both], axis=0)  # type: ignore[no-any-return]
+
+
+def _deltas_of_order(order: Any, epsilons: FloatArray) -> FloatArray:
+    values = (np.arange(order.size) + order._lower_loss) * order._discretization
+    ends = np.append(np.searchsorted(values, epsilons, side="right"), order.size)
+    sums, rests = np.zeros(len(epsilons)), np.zeros(len(epsilons))
+    for place, epsilon in enumerate(epsilons):
+        block = slice(ends[place], ends[place + 1])
+        sums[place] = np.dot(order._probs[block], -np.expm1(epsilon - values[block]))
+        rests[place] = np.dot(order._probs[block], np.exp(epsilon - values[block]))
+    apart = -np.expm1(np.minimum(epsilons[:, None] - epsilons[None, :], 0.0))
+    above = np.triu(np.ones((len(epsilons), len(epsilons))))
+    found: FloatArray = order._infinity_mass + above @ sums + (above * apart) @ rests
+    return found
 
 
 def for_units(event: DpEvent, doublings: int) -> DpEvent | None:

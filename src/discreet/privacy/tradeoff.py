@@ -32,8 +32,7 @@ class TradeOff:
     @classmethod
     def of(cls, event: DpEvent) -> TradeOff:
         """The curve of an event, from the least δ that is proved at each of :data:`EPSILONS`."""
-        curve = LossCurve(event)
-        return cls(tuple((epsilon, curve.delta(epsilon)) for epsilon in EPSILONS))
+        return cls(tuple(zip(EPSILONS, LossCurve(event).deltas(EPSILONS), strict=True)))
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """The most that the true-positive rate of any attack can be at this false-positive rate."""
