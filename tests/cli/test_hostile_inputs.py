@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import os
+import signal
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +16,7 @@ import pytest
 
 from discreet.cli import data as data_command
 from discreet.cli import main
+from discreet.cli.boundary import exit_code
 from discreet.graph import csbm
 from discreet.graph.graph import NamedSplit
 from discreet.graph.io import save_npz
@@ -255,3 +260,16 @@ def test_interrupts_have_codes_of_their_own(
     monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(BrokenPipeError()))
     monkeypatch.setattr("discreet.cli.boundary._unread", lambda: 141)
     assert main(["data"]) == 141
+
+
+def test_an_interrupt_within_a_callback_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing can be raised out of a callback from C, as compilers make them: the interpreter prints and goes on."""
+    within = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+    began = time.monotonic()
+    with exit_code() as ending:
+        within()
+        time.sleep(30)
+    assert ending.code == 143
+    assert time.monotonic() - began < 20
+    assert capsys.readouterr().err.count("\n") == 1

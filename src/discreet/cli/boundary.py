@@ -186,6 +186,31 @@ def _signals_raise() -> Iterator[list[int]]:
         return
     before = signal.signal(signal.SIGTERM, raise_)
     try:
-        yield received
+        with _interrupts_not_lost(received):
+            yield received
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _interrupts_not_lost(received: list[int]) -> Iterator[None]:
+    """An interrupt that meets a callback of a compiler, out of which nothing can be raised, comes again soon."""
+    again: list[threading.Timer] = []
+    before = sys.unraisablehook
+
+    def notice(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            before(lost)
+            return
+        number = received[-1] if received else signal.SIGINT
+        again.append(threading.Timer(0.05, os.kill, (os.getpid(), number)))
+        again[-1].daemon = True
+        again[-1].start()
+
+    sys.unraisablehook = notice
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
