@@ -131,7 +131,7 @@ def draw_panel(axis: Any, figure: Figure, found: Sequence[Point], looks: Mapping
             capsize=1.5,
         )
     _axis_of_x(axis, figure, values, places if words else None)
-    _axis_of_y(axis, found)
+    _axis_of_y(axis, found, figure.metric in SCORES)
     axis.grid(axis="y", lw=0.6)
     axis.set_axisbelow(True)
 
@@ -181,13 +181,14 @@ def _ticks(values: Sequence[float], log_x: bool) -> list[float]:
     return [values[place] for place in kept]
 
 
-def _axis_of_y(axis: Any, found: Sequence[Point]) -> None:
+def _axis_of_y(axis: Any, found: Sequence[Point], per_cent: bool) -> None:
     """Room for the means and for usual intervals; those of two or three seeds may leave the panel."""
     low, high = min(p.mean for p in found), max(p.mean for p in found)
     room = max(0.5 * (high - low), 0.05 * abs(high))
     halves = [p.half for p in found if not math.isnan(p.half)]
     pad = min(max(halves, default=0.0), room) + 0.06 * (high - low) + 0.002 * abs(high) + 1e-9
-    axis.set_ylim(low - pad, high + pad)
+    least, most = (0.0, 101.0) if per_cent else (-math.inf, math.inf)
+    axis.set_ylim(max(low - pad, least), min(high + pad, most))
 
 
 # -------------------------------------------------------------------- legend and looks
