@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from discreet.errors import GraphError
@@ -68,3 +69,18 @@ def test_what_never_ends_is_not_opened(tmp_path: Path) -> None:
     for name in ("pipe.csv", "zero.csv", "folder.csv"):
         with pytest.raises(GraphError, match="not a plain file"):
             read_table(tmp_path / name, {"id"})
+
+
+def test_cells_of_lists_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    for cell in ([1, 2], {"a": 1}):
+        pd.DataFrame({"id": [0, 1], "label": [cell, cell]}).to_parquet(tmp_path / "nodes.parquet")
+        with pytest.raises(GraphError, match="'label' holds lists or records"):
+            read_table(tmp_path / "nodes.parquet", {"id", "label"})
+
+
+def test_numbers_too_large_for_ids_are_text(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(f"source,target\n0,{'9' * 400}\n")
+    with pytest.raises(GraphError, match="cannot be read"):
+        read_table(tmp_path / "edges.csv", ["source", "target"], np.int64)
+    assert read_table(tmp_path / "edges.csv", ["source", "target"])["target"].tolist() == ["9" * 400]

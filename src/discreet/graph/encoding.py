@@ -58,10 +58,11 @@ def encode(table: pd.DataFrame, columns: Sequence[Column]) -> tuple[Any, tuple[s
     """The feature matrix of a table and the names of its columns; ignored columns are left out."""
     blocks: list[Any] = []
     names: list[str] = []
-    for run in _runs(columns):
-        block, named = _encode_run(table, run)
-        blocks.append(block)
-        names += named
+    with np.errstate(over="ignore"):  # what single precision does not hold becomes infinite, which the graph refuses
+        for run in _runs(columns):
+            block, named = _encode_run(table, run)
+            blocks.append(block)
+            names += named
     if not names:
         raise GraphError("the node table has no feature columns")
     twice = next((name for name, count in Counter(names).items() if count > 1), None)

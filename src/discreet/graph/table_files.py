@@ -43,9 +43,7 @@ def read_header(path: Path) -> list[str]:
     """The names of the columns; one that is missing or stands twice is refused."""
     _check_table(path)
     if path.suffix in PARQUET:
-        import pyarrow.parquet as parquet
-
-        names = [name for name in _reading(path, parquet.read_schema, path).names if not name.startswith("__")]
+        names = [name for name in _reading(path, _parquet_schema, path).names if not name.startswith("__")]
     else:
         names = _reading(path, _first_row, path)
     nameless = next((place for place, name in enumerate(names, start=1) if not name.strip()), None)
@@ -67,6 +65,7 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
     import pandas as pd
 
     if path.suffix in PARQUET:
+        _check_cells(path)
         table = _reading(path, pd.read_parquet, path)
         return table if table.index.names == [None] else table.reset_index()
     columns, separator = read_header(path), SEPARATORS[path.suffix]
@@ -197,6 +196,19 @@ def _check_table(path: Path) -> None:
         raise GraphError(f"{path} must be one of {', '.join(TABLE_SUFFIXES)}")
 
 
+def _check_cells(path: Path) -> None:
+    """Refuse a column whose cells are lists or records: a table has one value per cell."""
+    for field in _reading(path, _parquet_schema, path):
+        if field.type.num_fields:
+            raise GraphError(f"{path}: column {field.name!r:.60} holds lists or records: write one column per value")
+
+
+def _parquet_schema(path: Path) -> Any:
+    import pyarrow.parquet as parquet
+
+    return parquet.read_schema(path)
+
+
 def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
     """Turn a library's complaint about a file into one sentence."""
     try:
@@ -205,6 +217,6 @@ def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
         raise
     except ImportError as error:
         raise GraphError(f"reading {path} needs pyarrow: install discreet[parquet]") from error
-    except (ValueError, OSError, KeyError, csv.Error) as error:  # parser, encoding and Arrow errors among them
+    except (ValueError, OverflowError, OSError, KeyError, csv.Error) as error:  # of parsers, encodings and Arrow too
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphError(f"{path} cannot be read as a table: {reason}") from error
