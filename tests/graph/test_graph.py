@@ -5,6 +5,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import GraphError
 from discreet.graph import Graph, NamedSplit, PublicFacts
+from discreet.graph.io import save_npz
+from discreet.graph.synthetic import csbm
 
 X = np.eye(4, dtype=np.float32)
 
@@ -238,3 +241,23 @@ def test_import_is_cheap():
     code = f"import sys, discreet.graph; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_senders_take_32_bits_and_come_out_in_64(tmp_path: Path) -> None:
+    graph = csbm(60, 3)
+    assert graph.indices.dtype == np.int32
+    assert graph.adjacency.indices is graph.indices or np.shares_memory(graph.adjacency.indices, graph.indices)
+    assert all(ends.dtype == np.int64 for ends in graph.edges())
+    with np.load(save_npz(graph, tmp_path / "graph.npz")) as stored:
+        assert stored["indices"].dtype == np.int64
+
+
+def test_some_entries_of_a_directed_graph() -> None:
+    graph = csbm(60, 3).as_directed()
+    source, target = graph.edges()
+    keep = (source + target) % 3 > 0
+    found, expected = graph.with_entries(keep), graph.with_edges(source[keep], target[keep])
+    assert np.array_equal(found.indptr, expected.indptr)
+    assert np.array_equal(found.indices, expected.indices)
+    with pytest.raises(GraphError, match="do not stand by themselves"):
+        csbm(60, 3).with_entries(keep)

@@ -23,6 +23,7 @@ from discreet.graph.clean import (
     clean_mask,
     clean_weights,
     is_frozen,
+    narrow_ids,
     rows_by_receiver,
     settle_direction,
     settle_weights,
@@ -83,7 +84,7 @@ class Graph:
     Parameters
     ----------
     indptr, indices
-        CSR rows of senders, by receiver.
+        CSR rows of senders, by receiver. Senders are held in 32 bits where ids fit.
     features
         One row per node: a dense float32 array, or a ``scipy.sparse.csr_array`` that stays sparse.
     labels
@@ -140,6 +141,7 @@ class Graph:
         if not self._checked:
             self._clean_arrays()
             _check_edges(self)
+        object.__setattr__(self, "indices", narrow_ids(self.indices, self.features.shape[0]))
         self._clean_rest()
         _check_nodes(self)
         _check_masks(self)
@@ -241,6 +243,14 @@ class Graph:
             given = clean_weights(edge_weights, len(np.asarray(sources)))
             weights = settle_weights((sources, targets), given, (source, target), self.num_nodes, self.directed)
         return self._derive(indptr=indptr, indices=indices, edge_weights=weights)
+
+    def with_entries(self, keep: BoolArray) -> Graph:
+        """The same nodes under some of the entries, each standing by itself: directed graphs alone."""
+        if not self.directed:
+            raise GraphError("entries of an undirected graph do not stand by themselves: use with_edges")
+        indptr = np.concatenate([[0], np.cumsum(keep)])[self.indptr]
+        weights = None if self.edge_weights is None else self.edge_weights[keep]
+        return self._derive(indptr=indptr, indices=self.indices[keep], edge_weights=weights)
 
     def _weights_at(self, source: IntArray, target: IntArray) -> SingleArray | None:
         """The weights that these entries have here; 1 for those that are not here."""
@@ -374,7 +384,7 @@ class Graph:
     def edges(self) -> tuple[IntArray, IntArray]:
         """All stored entries as (sources, targets); an undirected edge appears in both directions."""
         target = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(self.indptr))
-        return self.indices.copy(), target
+        return self.indices.astype(np.int64), target
 
     def in_degree(self) -> IntArray:
         """How many edges reach each node."""

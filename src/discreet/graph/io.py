@@ -196,7 +196,7 @@ def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
         "version": VERSION if graph.edge_weights is None else WITH_WEIGHTS,
         "edge_weights": graph.edge_weights,
         "indptr": graph.indptr,
-        "indices": graph.indices,
+        "indices": graph.indices.astype(np.int64),
         "labels": graph.labels,
         "num_classes": graph.num_classes,
         "directed": graph.directed,

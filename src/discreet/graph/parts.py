@@ -316,6 +316,7 @@ def _ids_key(part: PublicPart) -> bytes:
 def topology_key(graph: Topology) -> bytes:
     """A digest of the edges, for levels at which these are public. Records do not enter."""
     found = hashlib.sha256(f"{graph.num_nodes} {graph.directed}".encode())
-    for part in (graph.indptr, graph.indices, *(() if graph.edge_weights is None else (graph.edge_weights,))):
-        found.update(np.ascontiguousarray(part).tobytes())
+    senders = graph.indices.astype(np.int64, copy=False)  # whatever they are held in, so that old digests are found
+    for part in (graph.indptr, senders, *(() if graph.edge_weights is None else (graph.edge_weights,))):
+        found.update(np.ascontiguousarray(part).data)
     return found.digest()

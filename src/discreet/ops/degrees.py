@@ -51,13 +51,15 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
     one node's outgoing entries changes no other node's. Equal hashes are ordered by target.
     """
     _require_positive("max_degree", max_degree)
-    source, target = graph.edges()
     crowded = graph.out_degree() > max_degree
-    if crowded.any():
-        at = np.flatnonzero(crowded[source])
-        late = rank_by_hash(source[at], target[at], key) >= max_degree
-        source, target = np.delete(source, at[late]), np.delete(target, at[late])
-    return graph.as_directed().with_edges(source, target)
+    if not crowded.any():
+        return graph.as_directed()
+    source, target = graph.edges()
+    at = np.flatnonzero(crowded[source])
+    late = rank_by_hash(source[at], target[at], key) >= max_degree
+    keep = np.ones(len(source), dtype=np.bool_)
+    keep[at[late]] = False
+    return graph.as_directed().with_entries(keep)
 
 
 def check_promised(graph: Graph, max_degree: int) -> Graph:
@@ -84,11 +86,10 @@ def thin(graph: Graph, d_max: int, p: float, key: bytes) -> Graph:
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 < p <= 1:
         raise ParameterError(f"p must lie in (0, 1], not {p!r}")
     check_promised(graph, d_max)
-    source, target = graph.edges()
-    if p < 1:
-        survives = hash_pairs(key, source, target) < np.uint64(math.floor(p * 2**64))
-        source, target = source[survives], target[survives]
-    return graph.as_directed().with_edges(source, target)
+    if p == 1:
+        return graph.as_directed()
+    survives = hash_pairs(key, *graph.edges()) < np.uint64(math.floor(p * 2**64))
+    return graph.as_directed().with_entries(survives)
 
 
 def rank_by_hash(group: IntArray, member: IntArray, key: bytes, *, swap: bool = False) -> IntArray:

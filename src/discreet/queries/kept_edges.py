@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from dp_accounting.dp_event import DpEvent
 
 from discreet.arrays import BoolArray
@@ -106,9 +107,10 @@ def entries_between(
 
 
 def _between(graph: Graph, senders: BoolArray | None, receivers: BoolArray) -> Graph:
-    source, target = graph.edges()
-    keep = receivers[target] if senders is None else receivers[target] & senders[source]
-    return graph.with_edges(source[keep], target[keep])
+    keep = np.repeat(receivers, graph.in_degree())
+    if senders is not None:
+        keep &= senders[graph.indices]
+    return graph.with_entries(keep)
 
 
 def entries_of_a_unit(level: BoundedLevel, failure: float | None) -> int:

@@ -1,0 +1,123 @@
+"""How time and memory grow with the edges: one fit per method and size, each in a process of its own.
+
+    python benchmarks/growth.py [--json] [--figure docs/results/growth.svg] [--method NAME]… [--edges N]…
+
+Graphs are generated, of 26 edges per node (at least 1,000 nodes) and 50 features. Time is seconds of processor cores, which a busy machine
+disturbs less than the clock; memory is the peak of the process beyond what Python, its libraries and a fit on a tiny
+graph take. Slopes are those of a straight line through the logarithms from ``--from`` edges on: below that fixed costs
+hide the growth. Few passes and few noisy steps: each costs as much as any other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EDGES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000)
+TINY = 2_000
+DEGREE, FEATURES = 26, 50
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gap": ("edge", {"epochs": 5}),
+    "hop-bayes": ("edge", {"epochs": 5}),
+    "gcon-ssp": ("edge", {"epochs": 5}),
+    "dp-gnn": ("node:owned,max_degree=7", {"steps": 4}),
+}
+
+
+def fit(method: str, edges: int) -> dict[str, Any]:
+    """One fit in this process; a tiny one before it loads what is loaded once."""
+    import discreet
+    from discreet.graph.synthetic import scale_free
+    from discreet.methods.registry import find_method, load_method
+
+    level, parameters = METHODS[method]
+    privacy = discreet.Privacy(discreet.parse_level(level), 4.0)
+
+    def fit_graph(count: int) -> float:
+        graph = discreet.split(scale_free(max(1_000, count // DEGREE), count, FEATURES), "75/10/15", 0)
+        model = load_method(find_method(method))(privacy, random_state=0).set_params(**parameters)
+        started = time.process_time()
+        model.fit(graph)
+        return time.process_time() - started
+
+    fit_graph(TINY)
+    before, seconds, after = peak_gib(), fit_graph(edges), peak_gib()
+    return {"method": method, "edges": edges, "core_s": seconds, "gib": after - before}
+
+
+def peak_gib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def slope(points: list[dict[str, Any]], what: str, smallest: int) -> float:
+    """Of a straight line through the logarithms: 1 is linear growth."""
+    used = [point for point in points if point["edges"] >= smallest and point[what] > 0]
+    logs = np.log([[point["edges"], point[what]] for point in used])
+    return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0]) if len(used) > 1 else float("nan")
+
+
+def draw(results: list[dict[str, Any]], slopes: dict[str, dict[str, float]], path: Path) -> None:
+    """Time and memory over edges, both axes logarithmic, for light and dark pages."""
+    import matplotlib.pyplot as plt
+
+    from discreet.bench.figure_style import MARKERS, THEMES
+
+    for theme in THEMES:
+        with plt.rc_context(theme.settings()):
+            figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+            for axis, what, title in zip(axes, ("core_s", "gib"), ("seconds of cores", "GiB"), strict=True):
+                for marker, (method, found) in zip(MARKERS, slopes.items(), strict=False):
+                    points = [point for point in results if point["method"] == method and point[what] > 0]
+                    line = [point["edges"] for point in points], [point[what] for point in points]
+                    label = f"{method}: {found[what]:.2f}"
+                    axis.loglog(*line, marker=marker, color=theme.colour(method), label=label)
+                axis.set_xlabel("edges")
+                axis.set_title(f"{title} (slope)")
+                axis.grid(visible=True, alpha=0.4)
+                axis.legend(frameon=False)
+            figure.savefig(path.with_name(f"{path.stem}{theme.suffix}{path.suffix}"), metadata={"Date": None})
+            plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--method", action="append", choices=list(METHODS))
+    parser.add_argument("--edges", action="append", type=int)
+    parser.add_argument("--from", dest="smallest", type=int, default=100_000)
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="points and slopes on standard output")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(fit(options.one[0], int(options.one[1]))))
+        return
+    methods, results = options.method or list(METHODS), []
+    for method in methods:
+        for edges in options.edges or EDGES:
+            command = [sys.executable, __file__, "--one", method, str(edges)]
+            results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+            print(results[-1], file=sys.stderr, flush=True)
+    slopes = {
+        method: {
+            what: slope([point for point in results if point["method"] == method], what, options.smallest)
+            for what in ("core_s", "gib")
+        }
+        for method in methods
+    }
+    print(slopes, file=sys.stderr)
+    if options.figure:
+        draw(results, slopes, options.figure)
+    if options.json:
+        print(json.dumps({"points": results, "slopes": slopes}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
