@@ -5,7 +5,8 @@
 Graphs are generated: 2.4 million nodes and 62 million edges with 100 features (hop-bayes at edge and node level, gap),
 and 34,000 nodes with 8,415 sparse features (dp-gnn). ``--shrink 8`` takes an eighth of them; ``--device cpu`` runs the
 same on the processor. The check computes clipped sums of the same rows on both, whose difference must be within twice
-the error that is set aside for rounding (``ops.clipping``), and counts losses whose bits depend on their batch.
+the error that is set aside for rounding (``ops.clipping``), and counts losses and rows of products whose bits depend on
+their batch.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.synthetic import scale_free
 from discreet.methods.registry import find_method, load_method
 from discreet.ops.clipping import ClipRule, Room, clipped_sum
+from discreet.ops.row_products import row_product
 from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.networks import Linear
@@ -142,6 +144,26 @@ def agreement(kind: str, device: str) -> dict[str, Any]:
     }
 
 
+def row_bits(device: str) -> dict[str, Any]:
+    """How many rows of products change their bits with their company: none may (``ops.row_products``)."""
+    generator, seen, differ = torch.Generator().manual_seed(0), 0, 0
+    for inputs, outputs in ((5, 3), (64, 10), (100, 64), (767, 64), (1433, 128)):
+        rows = torch.randn(6000, inputs, generator=generator)
+        weight = torch.randn(inputs, outputs, generator=generator).to(device)
+        whole = row_product(rows.to(device), weight).cpu()
+        for count in (1, 2, 17, 255, 1000, 4095, 4096, 4097, 5999):
+            chosen = torch.randperm(len(rows), generator=generator)[:count]
+            found = row_product(rows[chosen].to(device), weight).cpu()
+            seen, differ = seen + count, differ + int((found != whole[chosen]).any(dim=1).sum())
+    return {
+        "check": "rows of products",
+        "device": device,
+        "rows": seen,
+        "rows_that_differ": differ,
+        "right": not differ,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
@@ -151,7 +173,7 @@ def main() -> None:
     options = parser.parse_args()
     results, graphs = [], {}
     if not options.only or "check" in options.only:
-        results = [agreement(kind, options.device) for kind in ("dense", "sparse")]
+        results = [agreement(kind, options.device) for kind in ("dense", "sparse")] + [row_bits(options.device)]
         print(*results, sep="\n", file=sys.stderr, flush=True)
     for name in [name for name in FITS if not options.only or name in options.only]:
         kind = name.startswith("dp-gnn")

@@ -2,10 +2,11 @@
 
     python benchmarks/growth.py [--json] [--figure docs/results/growth.svg] [--method NAME]… [--edges N]…
 
-Graphs are generated, of 26 edges per node (at least 1,000 nodes) and 50 features. Time is seconds of processor cores, which a busy machine
-disturbs less than the clock; memory is the peak of the process beyond what Python, its libraries and a fit on a tiny
-graph take. Slopes are those of a straight line through the logarithms from ``--from`` edges on: below that fixed costs
-hide the growth. Few passes and few noisy steps: each costs as much as any other.
+Graphs are generated, of 26 edges per node (at least 1,000 nodes) and 50 features. Time is seconds of processor cores,
+which a busy machine disturbs less than the clock; memory is the peak of the process, the making of the graph included,
+beyond what Python, its libraries and a fit on a tiny graph take. Slopes are those of a straight line through the
+logarithms from ``--from`` edges on: below that fixed costs hide the growth. Few passes and few noisy steps: each costs
+as much as any other.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
-from discreet.graph import Graph, load_npz, load_path, read_graph, save_npz, to_pandas
+from discreet.graph import Graph, load_npz, load_path, npz, read_graph, save_npz, to_pandas
+from discreet.graph.synthetic import csbm
 from tests.graph.helpers import assert_same, files_in
 
 EDGES = "source,target\nann,bob\nbob,eve\n"
@@ -207,3 +210,38 @@ class TestNpz:
             np.savez(path, **(arrays | {"features_indices": arrays["features_indices"] + 100}))
             with pytest.raises(GraphError, match="valid CSR"):
                 load_npz(path)
+
+
+def test_features_can_be_left_on_disk(tmp_path: Path) -> None:
+    graph = csbm(70, 5)
+    path = save_npz(graph, tmp_path / "graph.npz")
+    found = load_npz(path, mmap=True)
+    assert isinstance(found.features, np.memmap)
+    assert found.features.flags.aligned
+    assert not found.features.flags.writeable
+    assert np.array_equal(found.features, graph.features)
+    assert np.array_equal(load_npz(path).features, graph.features)
+    split = found.with_masks(np.arange(40), None, np.arange(40, 70))
+    assert isinstance(split.features, np.memmap)  # no graph that is made of it holds a copy
+
+
+@pytest.mark.parametrize("kind", ["sparse", "compressed", "unaligned"])
+def test_features_that_cannot_be_left_on_disk_are_refused(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, path = csbm(70, 5), tmp_path / "graph.npz"
+    if kind == "sparse":
+        graph = graph.with_features(sp.csr_array(graph.features))
+    if kind == "unaligned":
+        monkeypatch.setattr(npz, "_LARGE_SIZES", 21)
+    save_npz(graph, path)
+    if kind == "compressed":
+        with np.load(path) as stored:
+            np.savez_compressed(path, **dict(stored))
+    with pytest.raises(GraphError, match="on disk"):
+        load_npz(path, mmap=True)
+
+
+def test_only_one_file_can_be_left_on_disk(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"one \.npz file"):
+        load_path(tmp_path, mmap=True)

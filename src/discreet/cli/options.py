@@ -60,6 +60,9 @@ EdgesUntil = Annotated[
 Directed = Annotated[
     bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
 ]
+Mmap = Annotated[
+    bool, typer.Option("--mmap", help="Leave dense features of a .npz file on disk: they may be larger than memory.")
+]
 Split = Annotated[
     str,
     typer.Option(help="75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0."),
@@ -121,6 +124,7 @@ class GraphOptions:
     directed: Directed = None
     trust_download: TrustDownload = False
     edges_until: EdgesUntil = None
+    mmap: Mmap = False
 
     def read(self, release: Schema | None = None, *, drafting: bool = False, engine: Engine | None = None) -> Graph:
         """The graph, without a split; by the schema of a release, where it is to be predicted on.
@@ -140,6 +144,8 @@ class GraphOptions:
             options["schema"] = self.schema
         if self.edges_until is not None:
             options["edges_until"] = self.edges_until
+        if self.mmap:
+            options["mmap"] = True
         if drafting and Path(self.data).is_dir() and not has_partitions(Path(self.data)):
             options["drafting"] = True
         if release is None:

@@ -16,10 +16,13 @@ def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_jso
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
     graph, estimator, recommendation = prepare(data, method)
     made = estimator.plan_for(graph)
+    cost = estimator.cost_of(made, graph)
     if as_json:
-        print_json(({} if recommendation is None else {"recommendation": recommendation.to_json()}) | _as_json(made))
-    else:
-        print(made if recommendation is None else f"{recommendation}\n\n{made}")
+        chosen = {} if recommendation is None else {"recommendation": recommendation.to_json()}
+        print_json(chosen | _as_json(made) | {"estimate": None if cost is None else cost.to_json()})
+        return
+    print(made if recommendation is None else f"{recommendation}\n\n{made}")
+    print(f"\nestimate: {cost or 'none for this method'} (see docs/guides/scaling.md)")
 
 
 def _as_json(made: Plan) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from mmap import mmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -229,9 +230,9 @@ def as_id_array(ids: Sequence[Any]) -> Array:
 
 
 def is_frozen(array: Any) -> bool:
-    """Whether it is an array that nobody can write to, through it or through its base."""
+    """Whether it is an array that nobody can write to, through it or through its base: in memory, or left on disk."""
     while isinstance(array, np.ndarray) and not array.flags.writeable:
-        if array.base is None:
+        if array.base is None or (isinstance(array.base, mmap) and isinstance(array, np.memmap) and array.mode == "r"):
             return True
         array = array.base
     return False

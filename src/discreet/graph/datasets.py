@@ -143,6 +143,8 @@ def resolve(
         if reader is not None and folder.is_dir() and not has_partitions(folder):
             options = {"schema": _for_prediction(reader), "other_labels": "ignore", **options}
         return load_path(data, directed=directed, **options)
+    if options.get("mmap"):
+        raise ParameterError("features can be left on disk where a graph is one .npz file: give its path")
     if options:
         raise ParameterError(f"the graph {str(data)!r} has no columns to choose: {', '.join(sorted(options))}")
     return load(str(data), root, directed, trust_download=trust_download)

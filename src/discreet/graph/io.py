@@ -33,7 +33,7 @@ from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, Pa
 from discreet.files import whole
 from discreet.graph.edge_weights import weight_column
 from discreet.graph.graph import MASKS, Graph, NamedSplit
-from discreet.graph.npz import PlainArrays
+from discreet.graph.npz import PlainArrays, write_arrays
 from discreet.graph.partitions import PartitionedGraph, has_partitions
 from discreet.graph.schema import BOOLEAN, CATEGORY, IGNORE, Schema
 from discreet.graph.schema_file import SCHEMA_FILE, read_schema
@@ -77,9 +77,12 @@ def load_path(path: str | Path, *, directed: bool | None = None, **options: Any)
 
     A folder holds ``edges.csv`` and ``nodes.csv`` (or ``.tsv``, ``.parquet``, ``.pq``), and maybe ``schema.toml``,
     which is used unless ``schema`` is given; the options are those of :func:`read_graph`. A ``.npz`` file knows its own
-    columns; with ``directed=False`` it is symmetrised.
+    columns; with ``directed=False`` it is symmetrised, and with ``mmap=True`` its dense features are left on disk.
     """
     path = Path(path).expanduser()
+    mmap = options.pop("mmap", False)
+    if mmap and path.suffix != ".npz":
+        raise ParameterError("features can be left on disk where a graph is one .npz file: see discreet.save_npz")
     if has_partitions(path):
         return _whole_partitions(path, directed, options)
     if path.is_dir():
@@ -92,7 +95,7 @@ def load_path(path: str | Path, *, directed: bool | None = None, **options: Any)
     if path.suffix != ".npz":
         raise GraphError(f"{path} is neither a .npz file nor a folder with edges.csv and nodes.csv")
     _refuse_options("a .npz file has", options)
-    return _as_directed(load_npz(path), path, directed)
+    return _as_directed(load_npz(path, mmap=mmap), path, directed)
 
 
 def _whole_partitions(path: Path, directed: bool | None, options: Mapping[str, Any]) -> Graph:
@@ -173,12 +176,16 @@ def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path
         raise DataNotFoundError(f"there is no folder {path.parent} to write {path.name} in")
     arrays = _to_arrays(graph)
     with whole(path) as temporary, temporary.open("xb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        write_arrays(file, arrays)
     return path
 
 
-def load_npz(path: str | Path) -> Graph:
-    """Read a graph that :func:`save_npz` wrote; everything in it is validated, nothing is unpickled."""
+def load_npz(path: str | Path, *, mmap: bool = False) -> Graph:
+    """Read a graph that :func:`save_npz` wrote; everything in it is validated, nothing is unpickled.
+
+    ``mmap`` leaves dense features in the file, to be read as they are needed: for features larger than memory. The
+    file must not change while the graph is in use.
+    """
     path = Path(path).expanduser()
     arrays = PlainArrays(path)
     if "format" not in arrays or _text(arrays, "format") != FORMAT:
@@ -186,7 +193,7 @@ def load_npz(path: str | Path) -> Graph:
     known = WITH_WEIGHTS if "edge_weights" in arrays else VERSION
     if _number(arrays, "version") != known:
         raise GraphError(f"{path} has layout version {arrays['version']}; what it holds is read as version {known}")
-    return _from_arrays(arrays)
+    return _from_arrays(arrays, arrays.on_disk("features") if mmap else None)
 
 
 def _to_arrays(graph: Graph) -> dict[str, np.ndarray]:
@@ -224,9 +231,12 @@ def _plain_ids(graph: Graph) -> np.ndarray | None:
     return ids
 
 
-def _from_arrays(arrays: Mapping[str, np.ndarray]) -> Graph:
-    if "features" in arrays:
-        features: Any = arrays["features"]
+def _from_arrays(arrays: Mapping[str, np.ndarray], on_disk: np.ndarray | None = None) -> Graph:
+    features: Any
+    if on_disk is not None:
+        features = on_disk
+    elif "features" in arrays:
+        features = arrays["features"]
     else:
         parts = tuple(arrays[f"features_{part}"] for part in ("data", "indices", "indptr"))
         features = _csr(parts, tuple(_flat(arrays, "features_shape").tolist()))

@@ -27,6 +27,7 @@ from discreet.graph.parts import EDGES, PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
+from discreet.methods.cost import Cost, estimate_cost, refuse_too_large
 from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
@@ -250,6 +251,13 @@ class NodeClassifier(BaseEstimator):
         first, *extra = (level.split(as_graph(given))[0].facts for given in (graph, *extra_graphs))
         return self.plan(first, extra)
 
+    def cost_of(self, plan: Plan, graph: GraphLike) -> Cost | None:
+        """What a fit of this plan will take in time and memory, from public facts; None where it was not measured."""
+        given = as_graph(graph)
+        facts, dense = self._checked_privacy().level.split(given)[0].facts, isinstance(given.features, np.ndarray)
+        device = (self.compute or Compute()).device
+        return estimate_cost(self.method, self.get_params(deep=False), plan, facts, dense=dense, device=device)
+
     def fit(
         self,
         graph: GraphLike,
@@ -269,6 +277,7 @@ class NodeClassifier(BaseEstimator):
         level = self._checked_privacy().level
         split = [level.split(as_graph(given)) for given in (graph, *extra_graphs)]
         parts = [public for public, _ in split]
+        refuse_too_large(parts[0].facts)
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
         noise = NoiseSource(insecure_seed=self.insecure_noise_seed)
         return self._fit_with(parts, Curator(plan, noise, [private for _, private in split]), progress)

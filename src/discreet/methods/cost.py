@@ -1,0 +1,134 @@
+"""What a fit will take in time and memory, from public facts alone: a simple model, checked against measured fits.
+
+How many edges there are is private, so nothing here reads it: what grows with them is given per edge. *Time* is
+seconds of one core of a common processor. *Memory* is the peak of the process, Python and its libraries included:
+
+    libraries + 4 bytes per node and feature + 80 bytes per edge + 20 doubles per node and class
+
+Sparse features take what they take, and are not counted. Guarantee: within a factor of two of the measured peak
+(``tests/methods/test_cost.py``); times are rougher, within a factor of three on an idle machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import InvalidInputError
+from discreet.graph.graph import PublicFacts
+from discreet.ops.memory import GIB, free_bytes
+from discreet.ops.sparse import AT_ONCE
+from discreet.privacy.plan import Plan, Stage
+from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
+from discreet.queries.gradients import GradientSteps
+from discreet.queries.links import LabelLinks, LinkTable
+from discreet.queries.sums import NeighbourSums
+from discreet.training.descent import TrainOptions
+
+PUBLIC_TRAININGS = {"mlp": 1, "dp-mlp": 0, "gap": 2, "hop-bayes": 1, "dp-gnn": 0}
+"""The methods that were measured, and how many networks each trains on public data where there are any."""
+SUMS_OVER_EDGES = (NeighbourSums, ReceivedMessages, ReceivedLabels, LinkTable, LabelLinks)
+
+LIBRARIES = 0.45 * GIB
+READING = 80
+"""Bytes per edge while a graph is built: both directions as 64-bit keys, sorted. (A fit holds 16.)"""
+COPIES = 20
+"""Arrays of one double per node and class that a fit holds at once."""
+
+FLOPS = 1.3e10
+"""Multiplications and additions per second, in layers of common widths."""
+PER_STEP = 1e-3
+PER_NUMBER = 0.7e-6
+"""Seconds to draw the noise of one released number and to read it."""
+PER_TERM = 3.5e-9
+"""Seconds to add one number of one entry of the adjacency matrix."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds and bytes for the nodes, and for each edge; ``device_bytes`` on an accelerator, where one is used."""
+
+    seconds: float
+    seconds_per_edge: float
+    bytes: float
+    bytes_per_edge: float
+    device_bytes: float | None = None
+
+    def __str__(self) -> str:
+        """In words; memory in GiB."""
+        device = "" if self.device_bytes is None else f"; {self.device_bytes / GIB:.1f} GiB on the device"
+        return (
+            f"about {self.seconds:.3g} s of one core and {self.seconds_per_edge * 1e6:.2g} s per million edges; "
+            f"about {self.bytes / GIB:.2g} GiB and {self.bytes_per_edge * 1e6 / GIB:.2g} GiB per million edges{device}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**vars(self)}
+
+
+def estimate_cost(
+    method: str, parameters: Mapping[str, Any], plan: Plan, facts: PublicFacts, *, dense: bool, device: str = "cpu"
+) -> Cost | None:
+    """What a fit of this plan will take; None for a method that was not measured."""
+    if method not in PUBLIC_TRAININGS:
+        return None
+    stages = [stage for stage in plan.stages if stage.shape]
+    steps = [stage for stage in stages if isinstance(stage.query, GradientSteps)]
+    numbers = sum(math.prod(stage.shape) * stage.runs for stage in stages)
+    seconds = sum(map(_noisy_steps, steps)) + numbers * PER_NUMBER
+    if not steps:
+        seconds += PUBLIC_TRAININGS[method] * _public_training(parameters, facts)
+    columns = sum(stage.shape[-1] for stage in stages if isinstance(stage.query, SUMS_OVER_EDGES))
+    features = facts.num_nodes * facts.num_features * 4 if dense else 0
+    return Cost(
+        seconds=seconds,
+        seconds_per_edge=2 * columns * PER_TERM,
+        bytes=LIBRARIES + features + working_bytes(facts),
+        bytes_per_edge=READING,
+        device_bytes=None if device == "cpu" else features + _device_bytes(parameters, facts),
+    )
+
+
+def working_bytes(facts: PublicFacts) -> float:
+    """What a fit takes beside the graph, whatever its edges."""
+    return COPIES * 8.0 * facts.num_nodes * max(facts.num_classes, 1)
+
+
+def refuse_too_large(facts: PublicFacts) -> None:
+    """Refuse a fit whose working arrays cannot fit in the memory that is free: better now than after an hour."""
+    needed = working_bytes(facts)
+    if needed > GIB and needed > (free := free_bytes()):
+        raise InvalidInputError(
+            f"a fit on {facts.num_nodes} nodes with {facts.num_classes} classes takes about {needed / GIB:.1f} GiB "
+            f"beside the graph, and {free / GIB:.1f} GiB are free: use a machine with more memory"
+        )
+
+
+def _public_training(parameters: Mapping[str, Any], facts: PublicFacts) -> float:
+    options = TrainOptions(parameters["epochs"], 0.0, 0.0, parameters["batch_size"])
+    size, passes = options.course(facts.num_train)
+    steps = passes * -(-facts.num_train // max(size, 1))
+    per_row = 6 * _weights(parameters, facts) / FLOPS
+    return steps * (PER_STEP + size * per_row) + facts.num_nodes * per_row
+
+
+def _noisy_steps(stage: Stage) -> float:
+    query = stage.query
+    assert isinstance(query, GradientSteps)
+    return stage.runs * (PER_STEP + query.batch_size * 6 * query.num_parameters / FLOPS)
+
+
+def _weights(parameters: Mapping[str, Any], facts: PublicFacts) -> int:
+    hidden, layers = parameters["hidden"], parameters["layers"]
+    widths = [facts.num_features, *[hidden] * (layers - 1), facts.num_classes]
+    return sum(one * two for one, two in itertools.pairwise(widths))
+
+
+def _device_bytes(parameters: Mapping[str, Any], facts: PublicFacts) -> float:
+    """A portion of hidden rows, and a few single-precision rows per node."""
+    portion = min(AT_ONCE, facts.num_nodes) * parameters["hidden"] * 4 * 4
+    return portion + 4 * 4 * facts.num_nodes * facts.num_classes
