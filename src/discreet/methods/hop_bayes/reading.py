@@ -30,6 +30,8 @@ def damped(rows: FloatArray) -> FloatArray:
 
 _POINTS = 16
 """Quantiles by which the spread of a strength is integrated."""
+_AT_ONCE = 1 << 14
+"""Rows for which all of them are held at once."""
 _REPEATED = 0.1
 """The part of the variance between neighbours that does not average out, because they repeat each other; public."""
 
@@ -45,9 +47,12 @@ def class_likelihoods(sums: FloatArray, noise_std: float, links: LinkModel) -> F
     rows = sums - sums.mean(axis=1, keepdims=True)
     profile = _Profile.of(links)
     strength = profile.mean_strength(rows, noise_std)
-    found = np.stack([profile.likelihoods(rows, noise_std, strength * share) for share in _spread()])
-    largest = found.max(axis=0)
-    total = largest + np.log(np.exp(found - largest).mean(axis=0))
+    strengths, total = strength * _spread(), np.empty_like(rows)
+    for start in range(0, len(rows), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        found = np.stack([profile.likelihoods(rows[part], noise_std, one) for one in strengths])
+        largest = found.max(axis=0)
+        total[part] = largest + np.log(np.exp(found - largest).mean(axis=0))
     return np.asarray(total - total.mean(axis=1, keepdims=True))
 
 
