@@ -1,11 +1,14 @@
 """A whole GAP fit against an MLP fit of the same widths and epochs, and the time that --help takes.
 
 python benchmarks/gap_fit.py [--data cora]
+
+Seconds of processor cores, the least of some repeats: a busy machine disturbs them less than the clock.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import subprocess
 import sys
 import time
@@ -26,15 +29,25 @@ def main() -> None:
     seconds = {"mlp": float("inf"), "gap": float("inf")}
     for _ in range(options.repeats):
         for name, kind in (("mlp", discreet.MLPClassifier), ("gap", discreet.GAP)):
-            seconds[name] = min(seconds[name], kind(privacy).fit(graph).fit_seconds_)
+            started = time.process_time()
+            kind(privacy).fit(graph)
+            seconds[name] = min(seconds[name], time.process_time() - started)
     ratio = seconds["gap"] / seconds["mlp"]
-    print(f"{options.data}: mlp {seconds['mlp']:.2f} s  gap {seconds['gap']:.2f} s  ratio {ratio:.2f} (target ≤ 2)")
+    print(
+        f"{options.data}: mlp {seconds['mlp']:.2f} s  gap {seconds['gap']:.2f} s  ratio {ratio:.2f} (target ≤ 2)",
+        flush=True,
+    )
     best = float("inf")
     for _ in range(options.repeats):
-        started = time.perf_counter()
+        started = core_seconds_of_children()
         subprocess.run([sys.executable, "-m", "discreet.cli", "--help"], check=True, capture_output=True)
-        best = min(best, time.perf_counter() - started)
-    print(f"discreet --help: {best:.2f} s (target < 0.5)")
+        best = min(best, core_seconds_of_children() - started)
+    print(f"discreet --help: {best:.2f} s (target < 0.15)")
+
+
+def core_seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
