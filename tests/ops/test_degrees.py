@@ -9,7 +9,9 @@ import pytest
 
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.graph import Graph
-from discreet.ops.degrees import bound_degrees, cap_owned, check_promised, thin
+from discreet.graph.synthetic import csbm
+from discreet.ops.compiled import compiled
+from discreet.ops.degrees import _late, bound_degrees, cap_owned, check_promised, rank_by_hash, thin
 from discreet.ops.keyed_hash import derive_key, hash_pairs
 from discreet.privacy.levels import NeighborLevel, NodeLevel
 
@@ -159,3 +161,18 @@ def test_bound_degrees_follows_the_level():
     assert bound_degrees(star, NeighborLevel(2), KEY).num_entries == 14
     with pytest.raises(ParameterError, match="max_degree must be a whole number of at least 1, not 0"):
         cap_owned(star, 0, KEY)
+
+
+def test_of_equal_hashes_the_first_are_kept():
+    ends, hashed = np.array([0, 5, 8]), np.array([7, 3, 7, 7, 1, 2, 2, 2], dtype=np.uint64)
+    assert np.flatnonzero(compiled(_late)(ends, hashed, 3)).tolist() == [2, 3]
+    assert np.flatnonzero(compiled(_late)(ends, hashed, 1)).tolist() == [0, 1, 2, 3, 6, 7]
+
+
+def test_owned_keeps_what_ranks_say():
+    graph = csbm(300, 2, average_degree=12.0).as_directed()
+    source, target = graph.edges()
+    kept = rank_by_hash(source, target, KEY) < 5
+    found, expected = cap_owned(graph, 5, KEY), graph.with_edges(source[kept], target[kept])
+    assert np.array_equal(found.indptr, expected.indptr)
+    assert np.array_equal(found.indices, expected.indices)

@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy.sparse as sp
 
-from discreet.arrays import IntArray
+from discreet.arrays import BoolArray, IntArray
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.graph import Graph
-from discreet.ops.keyed_hash import hash_pairs
+from discreet.ops.compiled import compiled
+from discreet.ops.keyed_hash import HashArray, hash_pairs
 from discreet.privacy.levels import NeighborLevel, NodeLevel
 
 BoundedLevel = NodeLevel | NeighborLevel
@@ -54,12 +56,34 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
     crowded = graph.out_degree() > max_degree
     if not crowded.any():
         return graph.as_directed()
-    source, target = graph.edges()
-    at = np.flatnonzero(crowded[source])
-    late = rank_by_hash(source[at], target[at], key) >= max_degree
-    keep = np.ones(len(source), dtype=np.bool_)
-    keep[at[late]] = False
+    numbers = np.arange(graph.num_entries, dtype=np.int64)
+    lists = sp.csr_array((numbers, graph.indices, graph.indptr), shape=(graph.num_nodes,) * 2).tocsc()
+    sizes = np.diff(lists.indptr)
+    at = np.flatnonzero(np.repeat(crowded, sizes))  # in lists by sender, targets rising in each
+    sender = np.repeat(np.flatnonzero(crowded), sizes[crowded])
+    ends = np.concatenate([[0], np.cumsum(sizes[crowded])])
+    late = compiled(_late)(ends, hash_pairs(key, sender, lists.indices[at]), max_degree)
+    keep = np.ones(graph.num_entries, dtype=np.bool_)
+    keep[lists.data[at[late]]] = False
     return graph.as_directed().with_entries(keep)
+
+
+def _late(ends: IntArray, hashed: HashArray, most: int) -> BoolArray:
+    """Which members of each list, all in a row, are not among its ``most`` of smallest hash; of equals the first are."""
+    late = np.ones(len(hashed), dtype=np.bool_)
+    for number in range(len(ends) - 1):
+        first, last = ends[number], ends[number + 1]
+        cut = np.partition(hashed[first:last], most - 1)[most - 1]
+        room = most
+        for place in range(first, last):
+            if hashed[place] < cut:
+                late[place] = False
+                room -= 1
+        for place in range(first, last):
+            if hashed[place] == cut and room > 0:
+                late[place] = False
+                room -= 1
+    return late
 
 
 def check_promised(graph: Graph, max_degree: int) -> Graph:
