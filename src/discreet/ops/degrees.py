@@ -69,7 +69,7 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
 
 
 def _late(ends: IntArray, hashed: HashArray, most: int) -> BoolArray:
-    """Which members of each list, all in a row, are not among its ``most`` of smallest hash; of equals the first are."""
+    """Which members of each list are not among its ``most`` of smallest hash; of equals the first are."""
     late = np.ones(len(hashed), dtype=np.bool_)
     for number in range(len(ends) - 1):
         first, last = ends[number], ends[number + 1]
