@@ -375,7 +375,9 @@ class Graph:
         return self.adjacency if self.edge_weights is None else self._matrix_of(self.edge_weights)
 
     def _matrix_of(self, values: SingleArray) -> sp.csr_array:
-        matrix = sp.csr_array((values, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
+        # Both index arrays in one type, or scipy would copy the longer one.
+        starts = self.indptr.astype(self.indices.dtype) if self.num_entries < 2**31 else self.indptr
+        matrix = sp.csr_array((values, self.indices, starts), shape=(self.num_nodes, self.num_nodes))
         matrix.has_sorted_indices = True
         for array in (matrix.data, matrix.indices, matrix.indptr):
             array.flags.writeable = False
