@@ -5,8 +5,8 @@
 Graphs are generated, of 26 edges per node (at least 1,000 nodes) and 50 features. Time is seconds of processor cores,
 which a busy machine disturbs less than the clock; memory is the peak of the process, the making of the graph included,
 beyond what Python, its libraries and a fit on a tiny graph hold. Slopes are those of a straight line through the
-logarithms from ``--from`` edges on: below that fixed costs hide the growth. Few passes and few noisy steps: each costs
-as much as any other.
+logarithms, of time from 100,000 edges on and of memory from a million: below that fixed costs, and memory that the tiny
+fit left free, hide the growth. Few passes and few noisy steps: each costs as much as any other.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 
 EDGES = (10_000, 100_000, 300_000, 1_000_000, 3_000_000)
 TINY = 2_000
+SMALLEST = {"core_s": 100_000, "gib": 1_000_000}
 DEGREE, FEATURES = 26, 50
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "gap": ("edge", {"epochs": 5}),
@@ -65,9 +66,9 @@ def memory_gib(name: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 2**20
 
 
-def slope(points: list[dict[str, Any]], what: str, smallest: int) -> float:
+def slope(points: list[dict[str, Any]], what: str) -> float:
     """Of a straight line through the logarithms: 1 is linear growth."""
-    used = [point for point in points if point["edges"] >= smallest and point[what] > 0]
+    used = [point for point in points if point["edges"] >= SMALLEST[what] and point[what] > 0]
     logs = np.log([[point["edges"], point[what]] for point in used])
     return float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0]) if len(used) > 1 else float("nan")
 
@@ -83,7 +84,7 @@ def draw(results: list[dict[str, Any]], slopes: dict[str, dict[str, float]], pat
             figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
             for axis, what, title in zip(axes, ("core_s", "gib"), ("seconds of cores", "GiB"), strict=True):
                 for marker, (method, found) in zip(MARKERS, slopes.items(), strict=False):
-                    points = [point for point in results if point["method"] == method and point[what] > 0]
+                    points = [point for point in results if point["method"] == method and point[what] > 1e-3]
                     line = [point["edges"] for point in points], [point[what] for point in points]
                     label = f"{method}: {found[what]:.2f}"
                     axis.loglog(*line, marker=marker, color=theme.colour(method), label=label)
@@ -99,7 +100,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--method", action="append", choices=list(METHODS))
     parser.add_argument("--edges", action="append", type=int)
-    parser.add_argument("--from", dest="smallest", type=int, default=100_000)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="points and slopes on standard output")
@@ -114,10 +114,7 @@ def main() -> None:
             results.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
             print(results[-1], file=sys.stderr, flush=True)
     slopes = {
-        method: {
-            what: slope([point for point in results if point["method"] == method], what, options.smallest)
-            for what in ("core_s", "gib")
-        }
+        method: {what: slope([point for point in results if point["method"] == method], what) for what in SMALLEST}
         for method in methods
     }
     print(slopes, file=sys.stderr)
