@@ -30,6 +30,13 @@ def test_what_is_asked_for_is_a_floor() -> None:
     assert TrainOptions(30, 0.01, 0.0, None).course(1_000_000) == (1_000_000, 30)
 
 
+@pytest.mark.parametrize(("rows", "passes"), [(140, 240), (600, 60), (2048, 30), (100_000, 30)])
+def test_a_head_takes_more_passes_over_few_rows(rows: int, passes: int) -> None:
+    assert OPTIONS.for_head(rows).epochs == passes
+    whole = TrainOptions(30, 0.01, 0.0, None)
+    assert whole.for_head(rows) == whole
+
+
 def test_every_pass_sees_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descent, "ENOUGH_STEPS", 20)
     network = Linear(2, 3, torch.Generator().manual_seed(0))

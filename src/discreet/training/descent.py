@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,8 @@ SMALL_BATCH = 4096
 """Rows up to which a step is quicker on one thread."""
 ENOUGH_STEPS = 2000
 """Steps after which more of them teach a network little: what 30 passes over 17,000 rows in batches of 256 take."""
+STEPS_OF_A_PASS = 8
+"""What the passes of a head are made for: 2,000 training nodes in batches of 256. Fewer nodes take more passes."""
 LARGEST_BATCH = 2048
 """Rows beyond which a larger batch teaches no more per step (and single steps no longer fit a processor's caches)."""
 
@@ -125,6 +127,13 @@ class TrainOptions:
         wanted = -(-rows * self.epochs // ENOUGH_STEPS)
         size = max(self.batch_size, min(wanted, LARGEST_BATCH))
         return size, max(1, min(self.epochs, ENOUGH_STEPS * size // rows))
+
+    def for_head(self, rows: int) -> TrainOptions:
+        """As many steps where rows are few: else a head that starts at random would hardly leave its start."""
+        if self.batch_size is None:
+            return self
+        steps = -(-rows // self.course(rows)[0])
+        return replace(self, epochs=self.epochs * max(1, STEPS_OF_A_PASS // steps))
 
 
 def training_rows(part: PublicPart) -> IntArray:
@@ -232,7 +241,8 @@ def train_beside(
 
     The network behind ``view`` has seen the labels of training nodes, so what it says of them looks better
     than what it says of any other node, and a head that always saw it would learn to ignore the rest. So it
-    is left out at rate ``own_dropout``, and drawn afresh, with the network's dropout, in every epoch.
+    is left out at rate ``own_dropout``, and drawn afresh, with the network's dropout, in every epoch. With few training
+    nodes there are more epochs (:meth:`TrainOptions.for_head`).
     """
     device = generator.device
     rows = torch.tensor(training_rows(part), device=device)
@@ -254,4 +264,5 @@ def train_beside(
         logits: Tensor = head(torch.cat([own[batch] * seen, beside[batch]], dim=1))
         return logits
 
-    train(head, forward, labels, rows, options, generator, title=title, progress=progress, on_epoch=redraw)
+    course = options.for_head(len(rows))
+    train(head, forward, labels, rows, course, generator, title=title, progress=progress, on_epoch=redraw)
