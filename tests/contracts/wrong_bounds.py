@@ -16,6 +16,7 @@ from discreet.privacy.query import Bound, Query
 from discreet.queries import (
     adjacency_row_steps,
     adjacency_rows,
+    class_counts,
     class_degrees,
     confusion,
     edge_cells,
@@ -161,6 +162,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @wrong("replaced rows counted as published", f"adjacency row steps, batch None at {PROMISED_REPLACE}")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(adjacency_row_steps, "touched_rows", lambda level, **_: (level.max_degree + 1, "as published"))
+
+
+@wrong("a class that counts for more than its clipped gradient", "own records, batch None at neighbor:2")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = gradients.GradientSteps._shares
+
+    def beyond(self: Any, *given: Any) -> Any:
+        shares = real(self, *given)
+        return None if shares is None else shares * 3
+
+    patch.setattr(gradients.GradientSteps, "_shares", beyond)
+
+
+@wrong("a new label counted once", f"class counts at {OWNED_REPLACE}")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(class_counts, "is_null", lambda level: True)
 
 
 # -------------------------------------------------------------------- cells

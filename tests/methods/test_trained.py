@@ -1,16 +1,21 @@
-"""Rare classes count for more where labels are public, and unknown classes are refused."""
+"""Rare classes count for more, for free or for a charged count of labels, and unknown classes are refused."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from discreet.errors import ParameterError, UnsupportedError
+from discreet.audit.replay import replay_audit
+from discreet.audit.small_graphs import small_graph
+from discreet.errors import ParameterError
 from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
+from discreet.methods.class_weights import COUNTS, balanced_weights
+from discreet.release.load import load_release
 from tests.contracts.cases import make
 
 NODE = "node:owned,max_degree=3"
@@ -34,11 +39,12 @@ def found(method: str, **settings: Any) -> float:
     return rows["fraud"]
 
 
-@pytest.mark.parametrize("method", ["mlp", "gap"])
+@pytest.mark.parametrize("method", ["mlp", "gap", "dpdgc", "hop-bayes"])
 def test_balanced_and_declared_weights_find_more_of_a_rare_class(method: str) -> None:
     plain = found(method)
     assert found(method, class_weight="balanced") > plain + 0.3
-    assert found(method, class_weight={"fraud": 12.0}) > plain + 0.3
+    if method != "dpdgc":  # whose noise decides more than nine frauds can tell
+        assert found(method, class_weight={"fraud": 12.0}) > plain + 0.3
 
 
 def test_weights_of_one_are_no_weights() -> None:
@@ -56,6 +62,67 @@ def test_an_unknown_class_is_refused() -> None:
         make("mlp", "edge", class_weight="even").fit(rare())
 
 
-def test_private_labels_are_not_counted() -> None:
-    with pytest.raises(UnsupportedError, match="public"):
-        make("gap", NODE, class_weight="balanced").fit(rare())
+# -------------------------------------------------------------------- private labels
+
+WITH_STEPS = ("dp-mlp", "dp-gnn", "dpdgc", "gap")
+
+
+def found_privately(method: str, **settings: Any) -> float:
+    """The share of frauds that is predicted as such, at a budget so large that noise plays no part."""
+    graph = replace(rare(), inferred=frozenset())
+    model = make(
+        method, NODE, 300.0, **{"steps": 60, "batch_size": None, "hidden": 8, "learning_rate": 0.05, **settings}
+    )
+    rows = {row["name"]: row["recall"] for row in model.fit(graph).score(graph, "test", by_class=True, uncovered=True)}
+    return rows["fraud"]
+
+
+def test_weights_count_inside_clipping() -> None:
+    plain = found_privately("dp-mlp")
+    assert found_privately("dp-mlp", class_weight={"fraud": 12.0}) > plain + 0.3
+    assert found_privately("dp-mlp", class_weight="balanced") > plain + 0.3
+
+
+@pytest.mark.parametrize("method", [*WITH_STEPS, "hop-bayes"])
+def test_declared_weights_are_free_and_counts_are_charged(method: str) -> None:
+    facts = rare().public
+    plain = make(method, NODE).plan(facts)
+    assert make(method, NODE, class_weight={"fraud": 12.0}).plan(facts) == plain
+    for spec, moved in ((NODE, 1.0), (f"{NODE},change=replace", 2**0.5), ("neighbor:2,max_degree=3", 2**0.5)):
+        counted = make(method, spec, class_weight="balanced").plan(facts)
+        assert counted.stage(COUNTS).sensitivity == moved
+        assert counted.epsilon <= 1.0
+    if method != "dp-mlp":
+        assert not make(method, "edge", class_weight="balanced").plan(facts).has(COUNTS)
+
+
+@pytest.mark.parametrize("method", [*WITH_STEPS, "hop-bayes"])
+@pytest.mark.parametrize("class_weight", ["balanced", {"1": 5.0}])
+def test_weighed_classes_leave_no_trace(method: str, class_weight: Any) -> None:
+    spec = "node:owned,max_degree=3,change=replace"
+    report = replay_audit(make(method, spec, class_weight=class_weight), small_graph, pairs=3)
+    assert report.passed, report.violations[:2]
+
+
+def test_an_unknown_class_is_refused_before_anything_is_asked() -> None:
+    graph = replace(rare(), inferred=frozenset())
+    for method in (*WITH_STEPS, "hop-bayes"):
+        with pytest.raises(ParameterError, match="'fruad'; the classes are legit, fraud"):
+            make(method, NODE, class_weight={"fruad": 2.0}).fit(graph)
+
+
+@pytest.mark.parametrize("spec", ["edge", NODE])
+def test_hop_bayes_moves_its_prior(spec: str, tmp_path: Path) -> None:
+    graph = replace(rare(), inferred=frozenset())
+    plain, moved = (make("hop-bayes", spec, class_weight=w).fit(graph) for w in (None, {"fraud": 4.0}))
+    one, two = (model.predict_proba(graph, audience="owner") for model in (plain, moved))
+    odds = (two[:, 1] / two[:, 0]) / (one[:, 1] / one[:, 0])
+    assert np.allclose(odds, 4.0, rtol=1e-3)
+    again = load_release(moved.save(tmp_path / "release"))
+    assert np.array_equal(again.predict_proba(graph, audience="owner"), two)
+
+
+def test_counts_that_noise_drowns_weigh_nothing() -> None:
+    assert np.allclose(balanced_weights(np.array([3.0, -2.0, 1.0]), noise_std=50.0), 1.0)
+    assert np.allclose(balanced_weights(np.array([90.0, 10.0])), [100 / 180, 5.0])
+    assert np.allclose(balanced_weights(np.array([0.0, 10.0])), 1.0)

@@ -357,6 +357,19 @@ def test_one_example_changes_one_term(data):
     assert float((before.flat - after.flat).norm()) <= 2 * rule.total
 
 
+def test_shares_scale_clipped_terms(data):
+    torch.manual_seed(0)
+    x, y = data
+    model = mlp()
+    rule = ClipRule.flat(0.3)
+    shares = torch.linspace(0, 1, len(x), dtype=torch.float64)
+    whole = clipped_sum(model, lambda: CROSS(model(x), y), rule, terms=True)
+    part = clipped_sum(model, lambda: CROSS(model(x), y), rule, shares=shares, terms=True)
+    assert torch.allclose(part.terms, whole.terms * shares[:, None], atol=1e-12)
+    assert torch.allclose(part.flat, (whole.terms * shares[:, None]).sum(0), atol=1e-9)
+    assert float(part.terms.norm(dim=1).max()) <= rule.total
+
+
 def test_masked_losses_and_empty_batches(data):
     torch.manual_seed(0)
     x, y = data

@@ -49,6 +49,14 @@ Columns = Annotated[
         "classes; the last three take NAME,NAME,…. Repeatable.",
     ),
 ]
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        "--threshold",
+        help="Decide so that validation nodes do best by balanced-accuracy or macro-f1; where labels are public and "
+        "predictions covered.",
+    ),
+]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", help="What the columns of tables mean; schema.toml in the folder where none is given."),
@@ -200,6 +208,7 @@ class MethodOptions:
     device: Device = "cpu"
     threads: Threads = None
     preset: Preset = "discreet"
+    threshold: Threshold = None
 
     def choice(self) -> Choice:
         """The method by name or ``auto``, every option checked before any data is read."""
@@ -216,10 +225,15 @@ class MethodOptions:
         from discreet.methods.parameters import parse_settings  # torch, once the words are known to be right
 
         kind = load_method(declared)
-        settings = parse_settings(kind, self.method, [f"preset={self.preset}", *(self.settings or ())])
+        settings = parse_settings(kind, self.method, [f"preset={self.preset}", *self._given()])
         estimator = kind(privacy, compute=self._compute(), **{"random_state": self.seed, **settings})
         estimator._checked_privacy()
         return estimator
+
+    def _given(self) -> list[str]:
+        """What --set and --threshold say."""
+        threshold = [] if self.threshold is None else [f"decide_by={self.threshold}"]
+        return [*(self.settings or ()), *threshold]
 
     def _auto(self) -> Choice:
         """A choice that waits for the graph's public facts."""
@@ -231,10 +245,10 @@ class MethodOptions:
             raise ParameterError(
                 f"--method auto chooses among our own settings: name a method for --preset {self.preset}"
             )
-        own = [text for text in self.settings or () if text.partition("=")[0] in Auto.SETTINGS]
+        own = [text for text in self._given() if text.partition("=")[0] in Auto.SETTINGS]
         auto = Auto.from_settings(self._privacy(), own)
         level, compute = auto.privacy.level, self._compute()
-        rest = [text for text in self.settings or () if text not in own]
+        rest = [text for text in self._given() if text not in own]
 
         def choose(graph: Graph) -> tuple[NodeClassifier, Recommendation]:
             found = auto.recommend(level.view(graph).public)

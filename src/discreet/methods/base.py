@@ -28,6 +28,7 @@ from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.cost import Cost, estimate_cost, refuse_too_large
+from discreet.methods.decision import DecideBy, check_decision, decided, decision_weights, validation_ids
 from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
@@ -78,6 +79,10 @@ class NodeClassifier(BaseEstimator):
         Where parameters that are not given come from. ``discreet``: our defaults, those of the signature. ``paper``,
         for methods that bear the name of a paper: that paper's settings; the plan says where they differ from its way
         and why. A parameter that is given in the same call counts, whatever the preset.
+    decide_by
+        ``balanced-accuracy`` or ``macro-f1``: class probabilities are multiplied by one weight per class, chosen so
+        that decisions on validation nodes do best by this metric (for two classes: a threshold). Free, and only where
+        labels are public and predictions read released values alone; refused elsewhere.
 
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
     ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
@@ -102,6 +107,7 @@ class NodeClassifier(BaseEstimator):
     insecure_noise_seed: Seed | None = None
     compute: Compute | None = None
     preset: PresetName = "discreet"
+    decide_by: DecideBy | None = None
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Note what is given: the preset decides the rest."""
@@ -213,6 +219,8 @@ class NodeClassifier(BaseEstimator):
         drafts = self._stages((public, *extra), level)
         if not drafts and isinstance(level, NoPrivacy):
             drafts = [Stage.of(EXPOSED, Exposed())]
+        if self.decide_by is not None:
+            check_decision(self.method, level, self.covers)
         largest = max(facts.num_nodes for facts in (public, *extra))
         notes = (*self._preset_notes(level), *self._notes(public, level), *weight_notes((public, *extra), level))
         claim = self._claim((public, *extra), level)
@@ -292,8 +300,13 @@ class NodeClassifier(BaseEstimator):
         curator.watch(self._public_state)
         if curator.plan.has(EXPOSED):
             curator.expose(EXPOSED)
+        judged = None if self.decide_by is None else validation_ids(parts[0])  # refused before anything is asked
         self._learn(parts, curator, progress)
         curator.finish()
+        self.decision_weights_ = None
+        if self.decide_by is not None and judged is not None:
+            seen = self._probabilities(parts[0])[judged]
+            self.decision_weights_ = decision_weights(self.decide_by, parts[0].labels[judged], seen)
         self.certificate_ = make_certificate(
             curator.plan,
             [self.public_, *self.extra_public_],
@@ -321,9 +334,11 @@ class NodeClassifier(BaseEstimator):
         extra: Sequence[PublicFacts],
         schema: Schema,
         extensions: Sequence[Extension] = (),
+        decision: Sequence[float] | None = None,
     ) -> None:
         """Make ready for :meth:`_restore`: a release that is loaded knows its public facts and its columns."""
         self.public_, self.extra_public_, self.extensions_ = public, list(extra), list(extensions)
+        self.decision_weights_ = None if decision is None else np.array(decision)
         self._set_schema(schema)
         self._prepare()
 
@@ -461,7 +476,7 @@ class NodeClassifier(BaseEstimator):
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
-        found = self._probabilities(part)
+        found = decided(self._probabilities(part), self.decision_weights_)
         return found if nodes is None else found[np.asarray(nodes)]
 
     def predict(self, graph: GraphLike, **options: Any) -> IntArray:
@@ -553,6 +568,7 @@ class NodeClassifier(BaseEstimator):
             "public": asdict(self.public_),
             "extra_public": [asdict(facts) for facts in self.extra_public_],
             "schema": self.schema_.to_json(),
+            **({} if self.decision_weights_ is None else {"decision": self.decision_weights_.tolist()}),
             **({"extensions": [added.to_json() for added in self.extensions_]} if self.extensions_ else {}),
         }
 

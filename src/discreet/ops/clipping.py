@@ -182,13 +182,21 @@ def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
 
 
 def clipped_sum(
-    model: nn.Module, losses_of: Callable[[], Tensor], rule: ClipRule, *, terms: bool = False
+    model: nn.Module,
+    losses_of: Callable[[], Tensor],
+    rule: ClipRule,
+    *,
+    shares: Tensor | None = None,
+    terms: bool = False,
 ) -> ClippedSum:
     """The sum of clipped per-example gradients of a model whose parameters all lie in affine layers.
 
     ``losses_of()`` runs the model and returns one loss per example; an example that should not count has loss 0.
     Rows of any layer must be grouped by example: (examples, width), (examples, slots, width), or flattened in
     that order. See :func:`check_rows` for a test of that layout.
+
+    ``shares`` are numbers in [0, 1] by which clipped terms are multiplied, one per example and a function of it alone:
+    no term grows, and c_i has one more rounding, which half of ΓK² leaves room for.
 
     Guarantee: changing one example changes one term, and every term has norm at most C′ of ``rule``, whatever the
     example holds; the computed sum is within E of the sum of terms (see the module). An example whose gradient
@@ -207,6 +215,8 @@ def clipped_sum(
         raise UnsupportedError(f"there are more examples at once than the {rule.room.at_once} that were planned")
     sizes = [layer.sizes() for layer in layers]
     factors = rule.factors(sizes, max(layer.width for layer in layers), max(layer.slots for layer in layers))
+    if shares is not None:
+        factors = [factor * shares.to(factor) for factor in factors]
     views = {id(p): view for p, view in zip(parameters, views_of(flat, parameters), strict=True)}
     for layer, factor in zip(layers, factors, strict=True):
         layer.add_clipped(factor, views)

@@ -179,6 +179,7 @@ class _Config(_Form):
     extra_public: Annotated[list[_Facts], Field(max_length=MOST_STAGES)]  # type: ignore[valid-type]
     schema_: dict[Text, Any] | None = Field(None, alias="schema")
     extensions: Annotated[list[_ConfigExtension], Field(max_length=MOST_STAGES)] = []
+    decision: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] | None = None
 
 
 _FORMS: dict[int, type[BaseModel]] = {1: _Certificate1, 2: _Certificate2}

@@ -128,13 +128,16 @@ def _room(num_examples: int) -> Room:
 class GradientSteps(Query):
     """The sum of the clipped gradients of a batch of examples, one term per example.
 
-    Inputs: ``network``, whose parameters are released values, and ``batch``, which the curator draws.
+    Inputs: ``network``, whose parameters are released values, and ``batch``, which the curator draws. ``class_shares``,
+    public or released, one number per class, is how much of its clipped gradient an example of each class adds; numbers
+    are brought into [0, 1] here (what is no number becomes 0).
 
     Guarantee: if one unit changes at most ``touch.examples`` examples, a run has the privacy of :meth:`event`: each
     term has norm at most the clip norm on both sides, the rounding of a step included (``ops.clipping``), and under
     null the unit's own term is zero on one. Where every step takes every example this is a plain Gaussian: the sum
-    moves by at most (2k − 1)C under null and 2kC under replace. A subclass says what an example is, and how many of
-    them one unit reaches (:meth:`touch`).
+    moves by at most (2k − 1)C under null and 2kC under replace. Shares of classes are at most 1, so no term grows: they
+    leave every bound as it is, whatever label an example has on either side. A subclass says what an example is, and
+    how many of them one unit reaches (:meth:`touch`).
     """
 
     mechanism: ClassVar[str] = "dpsgd"
@@ -278,7 +281,17 @@ class GradientSteps(Query):
         def losses() -> Tensor:
             return self.losses(private, positions, network=network, **inputs)
 
-        return clipped_sum(network, losses, rule, terms=terms)
+        return clipped_sum(network, losses, rule, shares=self._shares(private, positions, inputs), terms=terms)
+
+    def _shares(self, private: PrivatePart, positions: IntArray, inputs: Mapping[str, Any]) -> Tensor | None:
+        """How much of its clipped gradient each of these examples adds; None for all of it. An example without a label
+        adds nothing, whatever its share.
+        """
+        given = inputs.get("class_shares")
+        if given is None:
+            return None
+        shares = np.clip(np.nan_to_num(np.asarray(given, dtype=np.float64), nan=0.0, neginf=0.0), 0.0, 1.0)
+        return on_device(private, shares[self.labels(private, **inputs)[positions]])
 
     def _clip_rule(self, network: nn.Module) -> ClipRule:
         return self.rule.clip_rule(network, _room(self.num_examples))

@@ -42,7 +42,10 @@ def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeCl
     schema = Schema.from_json(config.get("schema") or {})  # releases of before had none
     extra = [PublicFacts(**facts) for facts in config["extra_public"]]
     extensions = [Extension.from_json(added) for added in config.get("extensions", ())]
-    estimator._resume(PublicFacts(**config["public"]), extra, schema, extensions)
+    decision, public = config.get("decision"), PublicFacts(**config["public"])
+    if (decision is None) != (estimator.decide_by is None) or len(decision or ()) not in (0, public.num_classes):
+        raise CertificateError("the weights of decisions in the configuration are not those that it asks for")
+    estimator._resume(public, extra, schema, extensions, decision)
     return estimator
 
 

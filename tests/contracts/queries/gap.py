@@ -58,7 +58,8 @@ def _steps(spec: str, batch_size: int | None) -> QueryCase:
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         network = MLP([public.num_features, HIDDEN, 3], "relu", 0.0, torch.Generator().manual_seed(0))
-        return {"network": network}
+        shares = hostile_rows(1, 3, rng, hostility)[0] if rng.integers(2) else None
+        return {"network": network, "class_shares": shares}
 
     return QueryCase(f"own records, batch {batch_size}", spec, make, inputs)
 

@@ -13,6 +13,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import map_rows
@@ -27,7 +28,7 @@ STAGE = "network"
 
 
 @dataclass(eq=False, repr=False)
-class DPMLPClassifier(TakesEncoder, PrivatelyTrained):
+class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
     """A multilayer perceptron on the features of each node, at level ``node`` or ``neighbor``.
 
     It reads no edge, so one node touches one example and no degree bound is needed: a bound that the level
@@ -48,7 +49,7 @@ class DPMLPClassifier(TakesEncoder, PrivatelyTrained):
         question = "clipped gradients of the network on the features of training nodes"
         parameters = planned_parameters(self._network(facts, torch.Generator()), facts.num_train)
         query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule())
-        return [self._training_stage(STAGE, query, facts.num_nodes)]
+        return [*self._count_stages(facts, level), self._training_stage(STAGE, query, facts.num_nodes)]
 
     def _network(self, public: PublicFacts, generator: torch.Generator) -> nn.Module:
         own = self._own_encoder(public, public.num_classes, generator, dropout=False)
@@ -59,7 +60,8 @@ class DPMLPClassifier(TakesEncoder, PrivatelyTrained):
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
-        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress)
+        shares = class_shares(self._class_weights(parts[0], curator))
+        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress, **shares)
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

@@ -15,8 +15,9 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.own_hop import neighbour_mixture
-from discreet.methods.trained import WeighsClasses
+from discreet.methods.trained import TrainedClassifier
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
@@ -25,7 +26,7 @@ from discreet.training.networks import MLP, module_state, restore_module, widths
 
 
 @dataclass(eq=False, repr=False)
-class MLPClassifier(WeighsClasses):
+class MLPClassifier(WeighsClasses, TrainedClassifier):
     """A multilayer perceptron on the features of each node.
 
     Parameters
@@ -61,7 +62,8 @@ class MLPClassifier(WeighsClasses):
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self.network_ = self._watched["network"] = self._build()
-        train_on_features(self.network_, parts[0], self._weighted_options(parts[0]), self._generator, progress=progress)
+        options = with_weights(self._options(), self._class_weights(parts[0], curator))
+        train_on_features(self.network_, parts[0], options, self._generator, progress=progress)
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

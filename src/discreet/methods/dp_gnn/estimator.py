@@ -17,6 +17,7 @@ from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
+from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.own_encoder import TakesEncoder
@@ -41,7 +42,7 @@ STAGE, OUTPUTS = "network", "outputs"
 
 
 @dataclass(eq=False, repr=False)
-class DPGNN(TakesEncoder, PrivatelyTrained):
+class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     """Encoder, one or two rounds of messages, decoder, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -144,11 +145,12 @@ class DPGNN(TakesEncoder, PrivatelyTrained):
         facts, delta = public[0], self._checked_privacy().resolve_delta(public[0].num_nodes)
         ego_nets = BoundedEgoNets(level, facts.num_nodes, self.layers, self.fan_in, thinning_failure(level, delta))
         training = self._training_stage(STAGE, self._steps_query(facts, ego_nets), facts.num_nodes)
+        before = [*self._count_stages(facts, level), *kept_edges_stage(level, delta)]
         if self.inference != "noisy":
-            return [*kept_edges_stage(level, delta), training]
+            return [*before, training]
         outputs = EgoNetOutputs(ego_nets, facts.num_classes, self.output_norm)
         return [
-            *kept_edges_stage(level, delta),
+            *before,
             Stage.of(STAGE, training.query, share=1 - self.output_share, runs=training.runs),
             Stage.of(OUTPUTS, outputs, share=self.output_share),
         ]
@@ -183,10 +185,11 @@ class DPGNN(TakesEncoder, PrivatelyTrained):
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         if LABELS not in parts[0].private:
             training_rows(parts[0])  # refuses a graph without a label, where that is no secret
+        shares = class_shares(self._class_weights(parts[0], curator))
         curator.draw_key(KEY)
         self.key_ = public_key(parts[0])
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
-        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress)
+        train_privately(self.network_, curator, STAGE, self._descent(), progress=progress, **shares)
         self.outputs_ = curator.ask(OUTPUTS, network=self.network_) if self.inference == "noisy" else None
 
     # ---------------------------------------------------------------- predict

@@ -25,6 +25,7 @@ from discreet.graph.parts import FEATURES, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
+from discreet.methods.class_weights import WeighsClasses, class_shares, with_weights
 from discreet.methods.dpdgc.embedding import (
     EMBEDDING,
     KINDS,
@@ -50,7 +51,7 @@ from discreet.privacy.plan import Claim, Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
-from discreet.training.descent import Progress, train_beside, train_on_features
+from discreet.training.descent import Progress, TrainOptions, train_beside, train_on_features
 from discreet.training.networks import MLP, Head, modules_state, restore_modules, widths_of
 from discreet.training.private import Descent, train_privately
 
@@ -69,7 +70,7 @@ DEFAULT_SPLIT = (0.3, 0.3, 0.7)
 
 
 @dataclass(eq=False, repr=False)
-class DPDGC(TakesEncoder, TrainedClassifier):
+class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     """Noisy cached embeddings of adjacency rows beside features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -200,6 +201,7 @@ class DPDGC(TakesEncoder, TrainedClassifier):
             return []
         facts, shares = public[0], self._shares()
         stages = [
+            *self._count_stages(facts, level),
             *kept_edges_stage(level, self._delta(facts)),
             *self._embedding(facts).stages(shares["embedding"], shares["rows"]),
         ]
@@ -280,31 +282,35 @@ class DPDGC(TakesEncoder, TrainedClassifier):
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self.key_ = public_key(parts[0])
+        weights = self._class_weights(parts[0], curator)
         if self._records_are_private():
-            self._learn_by_noisy_steps(curator, progress)
+            self._learn_by_noisy_steps(curator, weights, progress)
         else:
-            self._learn_from_public_records(parts[0], curator, progress)
+            self._learn_from_public_records(parts[0], curator, with_weights(self._options(), weights), progress)
 
-    def _learn_by_noisy_steps(self, curator: Curator, progress: Progress | None) -> None:
+    def _learn_by_noisy_steps(self, curator: Curator, weights: FloatArray | None, progress: Progress | None) -> None:
         curator.draw_key(KEY)
         released = self._embedding(self.public_).release(Sources(curator, self._generator, progress=progress))
         self.cache_ = released.principal(self._components(self.public_)).to(self._device)
         self.network_: nn.Module = self._joint_network(self.public_, self._generator)
         self._watched["network"] = self.network_
-        train_privately(self.network_, curator, NETWORK, Descent(self.step_size), progress=progress, beside=self.cache_)
+        descent, shares = Descent(self.step_size), class_shares(weights)
+        train_privately(self.network_, curator, NETWORK, descent, progress=progress, beside=self.cache_, **shares)
 
-    def _learn_from_public_records(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _learn_from_public_records(
+        self, part: PublicPart, curator: Curator, options: TrainOptions, progress: Progress | None
+    ) -> None:
         self.network_ = self._feature_network()
         self._watched["network"] = self.network_
-        train_on_features(self.network_, part, self._options(), self._generator, title="features", progress=progress)
+        train_on_features(self.network_, part, options, self._generator, title="features", progress=progress)
         if self._weighs_views():
-            self._weigh_views(part, progress)
+            self._weigh_views(part, options, progress)
             return
         released = self._plain_rows(part) if self._is_plain() else self._noisy_rows(part, curator, progress)
         self.cache_ = released.damped().to(self._device)
         self.head_ = self._head(self.cache_.shape[1])
         self._watched["head"] = self.head_
-        self._train_head(part, progress)
+        self._train_head(part, options, progress)
 
     def _noisy_rows(self, part: PublicPart, curator: Curator, progress: Progress | None) -> Released:
         residuals = self._residuals(part) if self._kind() == "step" else None
@@ -318,26 +324,26 @@ class DPDGC(TakesEncoder, TrainedClassifier):
     def _residuals(self, part: PublicPart) -> FloatArray:
         return label_residuals(part, self._own(feature_tensor(part.features, self._device)).cpu().numpy())
 
-    def _weigh_views(self, part: PublicPart, progress: Progress | None) -> None:
-        options = self._options()
+    def _weigh_views(self, part: PublicPart, options: TrainOptions, progress: Progress | None) -> None:
         rows = view_of_rows(part, self._width(part.facts), self.activation, options, self._generator)
         given = feature_tensor(part.features, self._device)
         features = View("features", given, self._feature_network, lambda _: options)
-        self.cache_, self.head_ = weigh_views(part, rows, features, self._generator, progress)
+        classes = options.class_weights
+        self.cache_, self.head_ = weigh_views(part, rows, features, self._generator, progress, classes)
 
     def _own(self, features: Tensor | SparseMatrix) -> Tensor:
         """What the features alone say of a node: class probabilities."""
         with torch.no_grad():
             return torch.softmax(self.network_(features), dim=1)
 
-    def _train_head(self, part: PublicPart, progress: Progress | None) -> None:
+    def _train_head(self, part: PublicPart, options: TrainOptions, progress: Progress | None) -> None:
         train_beside(
             self.head_,
             self.network_,
             self._own,
             self.cache_,
             part,
-            self._options(),
+            options,
             self._generator,
             own_dropout=self.own_dropout,
             title="head",

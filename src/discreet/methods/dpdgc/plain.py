@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,13 +86,18 @@ def view_of_rows(
 
     def options(count: int) -> TrainOptions:
         batch = None if base.batch_size is None else max(base.batch_size, -(-count // MOST_BATCHES))
-        return TrainOptions(2 * base.epochs, ROWS_RATE, 0.0, batch)
+        return TrainOptions(2 * base.epochs, ROWS_RATE, 0.0, batch, base.class_weights)
 
     return View("rows", hop_matrix(part, "sum", device=str(generator.device)), network, options)
 
 
 def weigh_views(
-    part: PublicPart, rows: View, features: View, generator: torch.Generator, progress: Progress | None
+    part: PublicPart,
+    rows: View,
+    features: View,
+    generator: torch.Generator,
+    progress: Progress | None,
+    class_weights: Sequence[float] | None = None,
 ) -> tuple[Tensor, TwoWeights]:
     """Log-probabilities of every node from its adjacency row, and how to weigh them against its features.
 
@@ -114,7 +119,7 @@ def weigh_views(
     cache = torch.from_numpy(by_rows).float().to(generator.device)
     own = torch.from_numpy(np.exp(by_features)).float().to(generator.device)
     head = TwoWeights(part.num_classes).to(generator.device)
-    _fit_weights(head, torch.cat([own, cache], dim=1), part, known)
+    _fit_weights(head, torch.cat([own, cache], dim=1), part, known, class_weights)
     return cache, head
 
 
@@ -123,13 +128,16 @@ def _folds(known: IntArray, generator: torch.Generator) -> list[IntArray]:
     return [known[order[fold::FOLDS]] for fold in range(min(FOLDS, len(known)))]
 
 
-def _fit_weights(head: TwoWeights, both: Tensor, part: PublicPart, rows: IntArray) -> None:
+def _fit_weights(
+    head: TwoWeights, both: Tensor, part: PublicPart, rows: IntArray, class_weights: Sequence[float] | None
+) -> None:
     """Two numbers by cross-entropy on the training nodes."""
     kept = torch.tensor(rows, device=both.device)
     labels = torch.tensor(part.labels, device=both.device)[kept]
+    weights = None if class_weights is None else torch.tensor(class_weights, dtype=both.dtype, device=both.device)
     parameters = list(head.parameters())
     optimizer = Adam(parameters)
     for step in range(WEIGHT_STEPS):
-        loss = nn.functional.cross_entropy(head(both[kept]), labels)
+        loss = nn.functional.cross_entropy(head(both[kept]), labels, weights)
         optimizer.step(torch.autograd.grad(loss, parameters), WEIGHT_RATE * cosine(step, WEIGHT_STEPS))
     head.eval()

@@ -19,17 +19,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from discreet.arrays import Array, Arrays, SingleArray
+from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
 from discreet.methods.caches import caches_state, restore_caches
+from discreet.methods.class_weights import WeighsClasses, class_shares, with_weights
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import WeighsClasses
+from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy
@@ -55,7 +56,7 @@ ENCODER, HEAD = "encoder", "head"
 
 
 @dataclass(eq=False, repr=False)
-class GAP(TakesEncoder, WeighsClasses):
+class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
     """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -123,6 +124,7 @@ class GAP(TakesEncoder, WeighsClasses):
         encoder, classifier, head = self._networks(public[0], torch.Generator())
         stacked = nn.Sequential(encoder, classifier)
         return [
+            *self._count_stages(public[0], level),
             *kept_edges_stage(level, delta, len(public)),
             self._steps_stage(ENCODER, "clipped gradients of the encoder on features", stacked, public[0], for_encoder),
             *self._hop_stages(public, level, share=for_hops / (self._hops() * len(public)), failure=failure),
@@ -168,14 +170,14 @@ class GAP(TakesEncoder, WeighsClasses):
         self.encoder_, self.classifier_, self.head_ = self._networks(self.public_, self._generator)
         self._watched = {"encoder": self.encoder_, "classifier": self.classifier_, "head": self.head_}
         self.keys_ = GraphKeys.of(parts)
-        self._weighted_options(parts[0])  # refuses weights that cannot be used before anything is asked
+        weights = self._class_weights(parts[0], curator)
         private = self._records_are_private()
         if private:
             curator.draw_key(KEY)
-        self._train_encoder(parts[0], curator, progress)
+        self._train_encoder(parts[0], curator, weights, progress)
         self.caches_ = [self._noisy_hops(part, number, curator) for number, part in enumerate(parts)]
         train_head = self._train_head_privately if private else self._train_head
-        train_head(parts[0], curator, progress)
+        train_head(parts[0], curator, weights, progress)
 
     def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[nn.Module, nn.Module, Head]:
         width, private = self._width(facts), self._records_are_private()
@@ -190,12 +192,15 @@ class GAP(TakesEncoder, WeighsClasses):
             head.start_from_evidence(facts.num_classes)
         return encoder, classifier, head
 
-    def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_encoder(
+        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         stacked = nn.Sequential(self.encoder_, self.classifier_)
         if self._records_are_private():
-            train_privately(stacked, curator, ENCODER, Descent(self.step_size), progress=progress)
+            shares = class_shares(weights)
+            train_privately(stacked, curator, ENCODER, Descent(self.step_size), progress=progress, **shares)
         else:
-            options = self._weighted_options(part)
+            options = with_weights(self._options(), weights)
             train_on_features(stacked, part, options, self._generator, title="encoder", progress=progress)
 
     def _noisy_hops(self, part: PublicPart, number: int, curator: Curator) -> list[Tensor]:
@@ -221,25 +226,30 @@ class GAP(TakesEncoder, WeighsClasses):
     def _own_view(self) -> OwnView:
         return OwnView(self.encoder_, self.classifier_, logarithms=self._records_are_private())
 
-    def _train_head(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_head(
+        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         train_beside(
             self.head_,
             self.encoder_,
             self._own_view(),
             torch.cat(self.caches_[0], dim=1),
             part,
-            self._weighted_options(part),
+            with_weights(self._options(), weights),
             self._generator,
             own_dropout=self.own_dropout,
             title="head",
             progress=progress,
         )
 
-    def _train_head_privately(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_head_privately(
+        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         """An example is a node's own features and label beside its released rows: one node touches one example."""
         cached = torch.cat(self.caches_[0], dim=1)
         head, descent = HeadBeside(self.head_), Descent(self.head_step_size)
-        train_privately(head, curator, HEAD, descent, progress=progress, frozen=self._own_view(), beside=cached)
+        view, shares = self._own_view(), class_shares(weights)
+        train_privately(head, curator, HEAD, descent, progress=progress, frozen=view, beside=cached, **shares)
 
     # ---------------------------------------------------------------- one more graph
 

@@ -29,6 +29,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
+from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
 from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
 from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
@@ -70,7 +71,7 @@ _TINY = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class HopBayes(TakesEncoder, TrainedClassifier):
+class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     """A node model on features, a noisy table of class-to-class links, and Bayes' rule.
 
     Parameters
@@ -93,6 +94,9 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         With ``own``, how much neighbours repeat each other: d of them count as d / (1 + correlation·(d − 1)). None:
         0.08·s·m/(m + 4), with the mean degree m and the sharpness s of one neighbour's word that the released table
         gives; or 0 where labels are few: what neighbours tell is then mostly guessed, and the table mild enough.
+    class_weight
+        As in other methods, but it moves the prior: the posterior of each class is multiplied by its weight in the end,
+        which is what a network trained on so weighed nodes would give. Nothing before it changes.
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
@@ -164,7 +168,8 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         budget = self._budget(public[0])
         network = self._new_network(public[0], torch.Generator())
         steps = NodeModelSteps(planned_parameters(network, public[0].num_train), self.steps, self.clip_norm)
-        return record_stages(public, budget, steps, receivers=self.receivers)
+        asked = record_stages(public, budget, steps, receivers=self.receivers)
+        return [*self._count_stages(public[0], level), *asked]
 
     def _budget(self, facts: PublicFacts) -> RecordBudget:
         privacy = self._checked_privacy()
@@ -213,6 +218,7 @@ class HopBayes(TakesEncoder, TrainedClassifier):
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self._make_modules()
+        self.class_weights_ = self._class_weights(parts[0], curator)
         self.evidence_ = self._new_evidence(parts, curator.plan)
         learn = self._learn_from_private_records if self._records_are_private() else self._learn_from_public_records
         learn(parts, curator, progress)
@@ -386,7 +392,12 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         else:
             received = self.evidence_.find(part) or self._plain_evidence(part)
             logits[received.ids] = self.combiner_.logits(logits[received.ids], received)
-        return np.exp(log_softmax(logits, axis=1)).astype(np.float32)
+        return np.exp(log_softmax(logits + self._moved_prior(), axis=1)).astype(np.float32)
+
+    def _moved_prior(self) -> FloatArray:
+        """What weights of classes add to every row of logits."""
+        weights = self.class_weights_
+        return np.zeros(self.public_.num_classes) if weights is None else np.log(weights)
 
     def _own_evidence(self, part: PublicPart) -> FloatArray:
         """Sum over a node's own neighbours of log Σ_b Q(b) P(b | a) / P(b), discounted for repetition."""
@@ -414,7 +425,8 @@ class HopBayes(TakesEncoder, TrainedClassifier):
         own = map_rows(OwnView(self.network_), features, self._device)
         received = self.evidence_.find(part)
         evidence = torch.zeros_like(own) if received is None else self._likelihoods(received, part)
-        return torch.softmax(self.weigher_(own, evidence), dim=1).cpu().numpy()
+        prior = torch.tensor(self._moved_prior(), dtype=torch.float32, device=self._device)
+        return torch.softmax(self.weigher_(own, evidence) + prior, dim=1).cpu().numpy()
 
     # ---------------------------------------------------------------- release
 
@@ -427,6 +439,8 @@ class HopBayes(TakesEncoder, TrainedClassifier):
             "numbers": np.array([*settings, self.links_.mean_degree, evidence.noise_std]),
             **evidence.state(),
         }
+        if self.class_weights_ is not None:
+            arrays["class_weights"] = self.class_weights_
         if private:
             arrays |= module_state("network", self.network_) | module_state("weigher", self.weigher_)
         else:
@@ -439,6 +453,7 @@ class HopBayes(TakesEncoder, TrainedClassifier):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self._make_modules()
+        self.class_weights_ = state.get("class_weights")
         temperature, self.correlation_, mean_degree, noise_std = map(float, state["numbers"])
         self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
         if self._records_are_private():
