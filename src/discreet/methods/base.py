@@ -23,7 +23,7 @@ from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import EDGES, PublicPart
+from discreet.graph.parts import EDGES, LABELS, PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
@@ -256,8 +256,14 @@ class NodeClassifier(BaseEstimator):
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
         level = self._checked_privacy().level
-        first, *extra = (level.split(as_graph(given))[0].facts for given in (graph, *extra_graphs))
-        return self.plan(first, extra)
+        parts = [level.split(as_graph(given))[0] for given in (graph, *extra_graphs)]
+        self._check_settings(parts[0])
+        return self.plan(parts[0].facts, [part.facts for part in parts[1:]])
+
+    def _check_settings(self, part: PublicPart) -> None:
+        """Refuse settings that the public part of a graph contradicts, before anything is asked or said."""
+        if self.decide_by is not None and LABELS not in part.private:
+            validation_ids(part)
 
     def cost_of(self, plan: Plan, graph: GraphLike) -> Cost | None:
         """What a fit of this plan will take in time and memory, from public facts; None where it was not measured."""
@@ -286,6 +292,7 @@ class NodeClassifier(BaseEstimator):
         split = [level.split(as_graph(given)) for given in (graph, *extra_graphs)]
         parts = [public for public, _ in split]
         refuse_too_large(parts[0].facts)
+        self._check_settings(parts[0])
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
         noise = NoiseSource(insecure_seed=self.insecure_noise_seed)
         return self._fit_with(parts, Curator(plan, noise, [private for _, private in split]), progress)
@@ -300,7 +307,7 @@ class NodeClassifier(BaseEstimator):
         curator.watch(self._public_state)
         if curator.plan.has(EXPOSED):
             curator.expose(EXPOSED)
-        judged = None if self.decide_by is None else validation_ids(parts[0])  # refused before anything is asked
+        judged = None if self.decide_by is None else validation_ids(parts[0])
         self._learn(parts, curator, progress)
         curator.finish()
         self.decision_weights_ = None

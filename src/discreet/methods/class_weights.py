@@ -46,6 +46,12 @@ class WeighsClasses(NodeClassifier):
     _: KW_ONLY
     class_weight: ClassWeight | None = None
 
+    def _check_settings(self, part: PublicPart) -> None:
+        super()._check_settings(part)
+        if self.class_weight is not None and self.class_weight != "balanced":
+            names = part.class_names or [str(label) for label in range(part.num_classes)]
+            declared_weights(self.class_weight, names)
+
     def _count_stages(self, facts: PublicFacts, level: Level) -> list[Stage]:
         """The stage that pays for balanced weights where labels are private; it comes first."""
         if self.class_weight != "balanced" or LABELS not in level.private:
