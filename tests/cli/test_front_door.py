@@ -1,8 +1,9 @@
 """What went wrong when a person first brought their own tables, and must not again; and what bad tables are told.
 
-Of the eight things that went wrong, those that are not here have a test beside what they are about: class names, missing
-labels and the order of columns in ``test_predict.py``, lists of classes and features in ``test_data.py``, options of
-``tune`` in ``test_tune.py``, ids of two types in ``tests/graph/test_convert.py``, PyG data in ``tests/methods/test_other_libraries.py``, next month in ``test_extend.py``.
+Of the eight things that went wrong, those that are not here have a test beside what they are about: class names,
+missing labels and the order of columns in ``test_predict.py``, lists of classes and features in ``test_data.py``,
+options of ``tune`` in ``test_tune.py``, next month in ``test_extend.py``, ids of two types in
+``tests/graph/test_convert.py``, PyG data in ``tests/methods/test_other_libraries.py``.
 """
 
 from __future__ import annotations
