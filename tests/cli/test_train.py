@@ -42,6 +42,14 @@ def test_figures_are_readable(capsys: pytest.CaptureFixture[str]) -> None:
         assert words in out
 
 
+def test_mlp_stands_beside_the_model_where_it_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "train", "--method", "gap", *QUICK, "--beside-mlp")
+    assert code == 0
+    assert "mlp, on features alone" in out
+    told = refused(capsys, "train", "--method", "gap", "--level", "node", "--beside-mlp")
+    assert "level node protects them" in told
+
+
 def test_private_labels_are_not_shown_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
     private = ["train", "--method", "gap", "--level", "node", "--set", "steps=1", "--set", "head_steps=1"]
     code, out, _ = run(capsys, *private)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.figures import figures_text, table_text
-from discreet.cli.options import ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
+from discreet.cli.options import BesideMlp, ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
 from discreet.cli.output import print_json, report, say
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option(help="With --epsilon: write figures and certificate to this file.")
     ] = None,
+    beside_mlp: BesideMlp = False,
     as_json: Json = False,
 ) -> None:
     """Measure a release on labelled data: covered, certified with --epsilon, or for research only; it says which."""
     from discreet.files import check_free
-    from discreet.release.evaluate import are_covered, figures_of_fit
+    from discreet.release.evaluate import are_covered, check_features_alone, features_alone, figures_of_fit
     from discreet.release.load import load_release
 
     check_out(out, epsilon)
@@ -44,12 +45,15 @@ def evaluate(
         check_free(out)
     estimator = load_release(release, compute.prepare())
     level = estimator._checked_privacy().level
+    if beside_mlp:
+        check_features_alone(estimator)
     graph = data.load(level, estimator.schema_)
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)
         return
     result = {"release": str(release), "data": graph.name, "nodes": nodes}
     found = figures_of_fit(estimator, graph, private=True, ids=nodes)
+    found |= {"features_alone": features_alone(estimator, graph, nodes)} if beside_mlp else {}
     if as_json:
         print_json({**result, **found})
         return

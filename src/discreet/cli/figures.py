@@ -13,6 +13,7 @@ MOST_CLASSES = 12
 _SCORES = {
     "accuracy": "accuracy",
     "majority": "  the commonest class throughout",
+    "features_alone": "  mlp, on features alone",
     "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro-F1",
     "roc_auc": "ROC-AUC",
@@ -41,7 +42,7 @@ def figures_text(result: Mapping[str, Any]) -> str:
 
 def _scores(result: Mapping[str, Any]) -> str:
     masks = list(result["accuracy"])
-    rows = [[title, *(shown(result[key][mask]) for mask in masks)] for key, title in _SCORES.items()]
+    rows = [[title, *(shown(result[key][mask]) for mask in masks)] for key, title in _SCORES.items() if key in result]
     return aligned([["", *masks], *rows])
 
 

@@ -57,6 +57,12 @@ Threshold = Annotated[
         "predictions covered.",
     ),
 ]
+BesideMlp = Annotated[
+    bool,
+    typer.Option(
+        "--beside-mlp", help="Fit mlp too, on public features alone, and print its accuracy beside the model's."
+    ),
+]
 SchemaFile = Annotated[
     Path | None,
     typer.Option("--schema", help="What the columns of tables mean; schema.toml in the folder where none is given."),

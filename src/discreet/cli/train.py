@@ -14,6 +14,7 @@ from discreet.cli.engine import Engine, EngineOptions
 from discreet.cli.figures import figures_text
 from discreet.cli.logs import LOG, progress_bars
 from discreet.cli.options import (
+    BesideMlp,
     DataOptions,
     Json,
     LedgerOptions,
@@ -45,6 +46,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
+    beside_mlp: BesideMlp = False,
     config: Config = None,
     save_config: SaveConfig = None,
     as_json: Json = False,
@@ -53,7 +55,7 @@ def train(
     from discreet.files import check_output
     from discreet.graph.account import summary_of
     from discreet.mechanisms.curator import check_blocks
-    from discreet.release.evaluate import FIGURES, report_of_fit
+    from discreet.release.evaluate import FIGURES, check_features_alone, features_alone, report_of_fit
 
     if out is not None:
         check_output(out)
@@ -63,6 +65,8 @@ def train(
     ledger.check()
     with engine.running() as running:
         graph, estimator, recommendation = prepare(data, method, running)
+        if beside_mlp:
+            check_features_alone(estimator)
         extra = [_read_like(graph, replace(data, data=name, schema=None), running) for name in also or ()]
         LOG.debug("planning")
         plan = estimator.plan_for(graph, extra)
@@ -85,6 +89,7 @@ def train(
         if save_config is not None:
             write_config(save_config, context)
         result = report_of_fit(estimator, graph, private_figures=private_figures)
+        result |= {"features_alone": features_alone(estimator, graph)} if beside_mlp else {}
     result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
     result["ledger"] = entry.entry
     if recommendation is not None:
@@ -92,7 +97,14 @@ def train(
     if as_json:
         print_json(result)
         return
-    report({key: value for key, value in result.items() if key not in (*FIGURES, "note", "recommendation")}, as_json)
+    report(
+        {
+            key: value
+            for key, value in result.items()
+            if key not in (*FIGURES, "features_alone", "note", "recommendation")
+        },
+        as_json,
+    )
     print(f"\n{figures_text(result)}")
 
 

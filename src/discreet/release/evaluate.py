@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Array, BoolArray, IntArray
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import LABELS
+from discreet.graph.parts import FEATURES, LABELS
 from discreet.methods.base import NodeClassifier
+from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
 from discreet.privacy.certificate import UNVERIFIED
 from discreet.privacy.plan import Plan
@@ -122,6 +123,25 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
     found = {"classes": class_names(estimator), **found}
     found["warnings"] = warnings_of(found)
     return {**found, "note": standing(estimator, graph)}
+
+
+def check_features_alone(estimator: NodeClassifier) -> None:
+    """Refuse :func:`features_alone` where ``mlp`` would read private data without noise."""
+    level = estimator._checked_privacy().level
+    if level.private & {FEATURES, LABELS}:
+        raise UnsupportedError(
+            f"mlp reads features and labels without noise, and level {level.kind} protects them: leave --beside-mlp out"
+        )
+
+
+def features_alone(estimator: NodeClassifier, graph: Graph, ids: str | None = None) -> dict[str, float]:
+    """The accuracy of ``mlp`` with its defaults on the same split, by mask: what the edges have to add to.
+
+    It reads public features and labels and no edge, so it costs nothing but time.
+    """
+    check_features_alone(estimator)
+    baseline = MLPClassifier(estimator.privacy, random_state=estimator.random_state).fit(graph)
+    return evaluate(baseline, graph, ids)["accuracy"]
 
 
 def standing(estimator: NodeClassifier, graph: Graph) -> str:
