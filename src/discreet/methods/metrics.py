@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -64,6 +64,10 @@ METRICS: dict[str, Callable[[IntArray, Array], float]] = {
     "roc-auc": roc_auc,
     "pr-auc": pr_auc,
 }
+
+
+MetricName = Literal["accuracy", "balanced-accuracy", "micro-f1", "macro-f1", "roc-auc", "pr-auc"]
+"""The names of :data:`METRICS`, as a parameter has them."""
 
 
 def check_metric(metric: str) -> None:

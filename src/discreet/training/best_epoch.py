@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from discreet.arrays import Array, IntArray
+
 
 class BestEpoch:
     """Looks at a network every few epochs and remembers it where it is best.
 
-    Better is: more validation nodes right, or as many with less loss. Without validation nodes nothing is remembered,
+    Better is: a higher ``measure`` of labels and class probabilities on validation nodes (None: more of them right), or
+    the same with less loss. Without validation nodes nothing is remembered,
     and :meth:`restore` leaves the network as the last epoch made it.
     """
 
     def __init__(
-        self, network: nn.Module, forward: Callable[[Tensor], Tensor], labels: Tensor, rows: Tensor, *, every: int
+        self,
+        network: nn.Module,
+        forward: Callable[[Tensor], Tensor],
+        labels: Tensor,
+        rows: Tensor,
+        *,
+        every: int,
+        measure: Callable[[IntArray, Array], float] | None = None,
     ) -> None:
-        self._network, self._forward, self._every = network, forward, every
+        self._network, self._forward, self._every, self._measure = network, forward, every, measure
         self._labels, self._rows = labels, rows
         self._epoch = 0
-        self._best: tuple[int, float] | None = None
+        self._best: tuple[float, float] | None = None
         self._state: dict[str, Tensor] = {}
 
     def look(self) -> None:
@@ -42,9 +53,14 @@ class BestEpoch:
     def _judge(self) -> None:
         self._network.eval()
         logits, wanted = self._forward(self._rows), self._labels[self._rows]
-        hits = int((logits.argmax(dim=1) == wanted).sum())
-        found = (hits, -float(nn.functional.cross_entropy(logits, wanted)))
+        found = (self._score(logits, wanted), -float(nn.functional.cross_entropy(logits, wanted)))
         if self._best is None or found > self._best:
             self._best = found
             self._state = {name: value.detach().clone() for name, value in self._network.state_dict().items()}
         self._network.train()
+
+    def _score(self, logits: Tensor, wanted: Tensor) -> float:
+        if self._measure is None:
+            return float((logits.argmax(dim=1) == wanted).sum())
+        found = self._measure(wanted.cpu().numpy(), torch.softmax(logits, dim=1).cpu().numpy())
+        return -math.inf if math.isnan(found) else found

@@ -16,6 +16,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
+from discreet.methods.metrics import METRICS, MetricName
 from discreet.methods.parameters import Examples, Rounds, Width
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import rows_of_norm
@@ -40,6 +41,11 @@ class ConvolutionClassifier(TrainedClassifier):
     Every step runs over the whole graph, so all training rows go into one batch by default. The weights of the epoch
     that does best on the validation nodes are kept: labels are public wherever such a network is used, and what it
     reads of the edges is public or released.
+
+    Parameters
+    ----------
+    best_by
+        The metric by which the best epoch is chosen.
     """
 
     keeps_own_row: ClassVar[bool]
@@ -49,6 +55,7 @@ class ConvolutionClassifier(TrainedClassifier):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     epochs: Rounds = 200
     batch_size: Examples | None = None
+    best_by: MetricName = "accuracy"
 
     def _matrix(self, part: PublicPart) -> Structure:
         """What the network reads of the edges."""
@@ -76,7 +83,9 @@ class ConvolutionClassifier(TrainedClassifier):
             logits: Tensor = self.network_(features, matrix)
             return logits[batch]
 
-        best = BestEpoch(self.network_, forward, labels, self._validation_rows(part), every=VALIDATED_EVERY)
+        measure = None if self.best_by == "accuracy" else METRICS[self.best_by]
+        chosen = self._validation_rows(part)
+        best = BestEpoch(self.network_, forward, labels, chosen, every=VALIDATED_EVERY, measure=measure)
         options = self._options()
         train(self.network_, forward, labels, rows, options, self._generator, progress=progress, on_epoch=best.look)
         best.restore()
