@@ -133,6 +133,16 @@ def _answers(case: MethodCase, add_noise: Any = _as_it_is) -> list[Answer]:
     return seen
 
 
+_HONEST: dict[str, list[Answer]] = {}
+
+
+def _honest_answers(case: MethodCase) -> list[Answer]:
+    """With the noise that the curator adds: one fit for all tests."""
+    if _name(case) not in _HONEST:
+        _HONEST[_name(case)] = _answers(case)
+    return _HONEST[_name(case)]
+
+
 # -------------------------------------------------------------------- the porous lattice
 
 
@@ -174,7 +184,7 @@ def _report_steps(stage: Stage, answer: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("case", EVERY, ids=_name)
 def test_every_answer_lies_on_a_lattice_that_does_not_know_the_value(case: MethodCase) -> None:
-    for stage, _, answer in _answers(case):
+    for stage, _, answer in _honest_answers(case):
         steps = _steps(stage, np.asarray(answer, dtype=answer.dtype))
         assert np.array_equal(steps, np.rint(steps)), stage.name
         assert answer.dtype == np.float64 or stage.mechanism not in GAUSSIAN
@@ -218,6 +228,6 @@ def test_inverting_the_sampler_is_certain_of_floating_point_noise_and_of_no_answ
     for stage, true, other, count in _verdicts(_answers(case, _in_floating_point)):
         assert true == 0, stage.name  # never the true value
         assert other > 0 or count < ENOUGH, stage.name  # and any other by some of the numbers
-    for stage, true, other, count in _verdicts(_answers(case)):
+    for stage, true, other, count in _verdicts(_honest_answers(case)):
         assert abs(true - other) <= 5 / math.sqrt(count), stage.name
         assert true > 0 or count < ENOUGH, stage.name  # on the grid the true value is "ruled out" too

@@ -33,8 +33,9 @@ would do).
 
 *Sums.* A product of N rows errs in each entry by at most γ_N Σ_k |a_k||g_k|, hence in norm by at most
 γ_N Σ_i c_i P_i ≤ γ_N·n·K·C′ over n terms (over several parameters by Minkowski's inequality). Where an input row stands
-in many slots, the g_k of these may be summed before they meet it (``ops.slot_rows``): a number then passes through two
-sums of at most N, so γ_2N is what is set aside; M micro-batches that are added one after the other make that γ_{2N+M}.
+in many slots, the g_k of these may be summed before they meet it (``ops.slot_rows``); elsewhere the products of blocks
+of rows are added up. Either way a number passes through two sums of at most N, so γ_2N is what is set aside; M
+micro-batches that are added one after the other make that γ_{2N+M}.
 With the errors of factors this is E = n(γ_{2N+M}·K + ΓK²)C′: a computed sum is within E of the sum of exact terms, in
 whatever order, batch and portions it was made.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +28,10 @@ CANCELLATION = 64.0
 FEW = 16
 """Roundings beside those of sums: square roots, products, quotients."""
 _BLOCK = 1 << 22
+_CACHED = 1 << 17
+"""Doubles of a block of rows that is turned into doubles and multiplied: about what a processor's cache holds."""
+_LEAST_ROWS = 128
+"""Of a block: with fewer, a product is slower than the memory."""
 
 
 def gamma(roundings: int) -> float:
@@ -124,21 +127,10 @@ class AffineRows:
 
     def _one_slot(self, weight: bool, bias: bool) -> Sizes:
         """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
-        per_input = _row_squares(self._kept_inputs) if weight else 0.0
-        square = (per_input + float(bias)) * _row_squares(self._kept_gradients)
+        per_input = _row_squares(self.inputs) if weight else 0.0
+        square = (per_input + float(bias)) * _row_squares(self.gradients)
         square = square * (1 + 2 * gamma(self.width + FEW))
         return Sizes(square, square)
-
-    @cached_property
-    def _kept_gradients(self) -> Tensor:
-        """The gradients in double precision, for norms and sums alike; as they are where that would take much room."""
-        return self.gradients.double() if self.gradients.numel() <= _BLOCK else self.gradients
-
-    @cached_property
-    def _kept_inputs(self) -> Tensor | SparseMatrix | SlotRows:
-        """The same of dense inputs."""
-        small = isinstance(self.inputs, Tensor) and self.inputs.numel() <= _BLOCK
-        return self.inputs.double() if isinstance(self.inputs, Tensor) and small else self.inputs
 
     def _portions(self) -> Iterator[tuple[int, int]]:
         """Examples from … to, a few at a time: double precision takes twice the memory."""
@@ -150,7 +142,7 @@ class AffineRows:
     def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
         """The sizes of some examples whose rows share the layer."""
         rows = slice(first * self.slots, last * self.slots)
-        blocks = self._kept_gradients[rows].double().reshape(last - first, self.slots, -1)
+        blocks = self.gradients[rows].double().reshape(last - first, self.slots, -1)
         lengths = _lengths(blocks)
         square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
         if bias:
@@ -173,8 +165,7 @@ class AffineRows:
         elif isinstance(self.inputs, SparseMatrix):
             square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
         else:
-            assert isinstance(self._kept_inputs, Tensor)
-            given = self._kept_inputs[rows].double().reshape(*blocks.shape[:2], -1)
+            given = self.inputs[rows].double().reshape(*blocks.shape[:2], -1)
             square, others = _dense_squares(given, blocks), _lengths(given)
         parts = (others * lengths).sum(1).square()
         return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
@@ -201,7 +192,10 @@ class AffineRows:
                 views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
 
     def _rows_at_once(self) -> int:
-        return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
+        """Of a block. On a GPU few large ones, for each is a call."""
+        if self.gradients.device.type != "cpu":
+            return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
+        return max(_LEAST_ROWS, _CACHED // self.width)
 
     def _by_row(self, factor: Tensor) -> Tensor:
         """One factor per example as a column, one per row."""
@@ -214,15 +208,14 @@ class AffineRows:
         """
         asks = factor.device.type == "cpu" or isinstance(self.inputs, SparseMatrix)
         if not len(factor) or (asks and bool(factor.min() > 0)):
-            return self._kept_inputs, self._kept_gradients
+            return self.inputs, self.gradients
         rows = self._by_row(factor) == 0
-        gradients = self._kept_gradients.masked_fill(rows, 0.0)
+        gradients = self.gradients.masked_fill(rows, 0.0)
         if isinstance(self.inputs, SlotRows):
             return self.inputs, gradients
         if isinstance(self.inputs, SparseMatrix):
             return self.inputs.without_rows(rows.squeeze(1).cpu().numpy()), gradients
-        assert isinstance(self._kept_inputs, Tensor)
-        return self._kept_inputs.masked_fill(rows, 0.0), gradients
+        return self.inputs.masked_fill(rows, 0.0), gradients
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""

@@ -247,11 +247,11 @@ class GradientSteps(Query):
         size = max(LEAST_AT_ONCE, min(private.micro_batch, MOST_AT_ONCE))
         batch = batch[self.labels(private, **inputs)[batch] >= 0]
         rule = self._clip_rule(network)
-        total = torch.zeros(self.num_parameters, dtype=torch.float64, device=private.device)
+        total: Tensor | None = None
         for start in range(0, len(batch), size):
-            part = batch[start : start + size]
-            total += self._clipped(private, part, network, rule, inputs).flat
-        return total.cpu().numpy()
+            part = self._clipped(private, batch[start : start + size], network, rule, inputs).flat
+            total = part if total is None else total.add_(part)
+        return np.zeros(self.num_parameters) if total is None else total.cpu().numpy()
 
     def once(self, private: PrivatePart, name: Hashable, positions: IntArray, make: Callable[[], T]) -> T:
         """What ``make`` gives for these positions: made once for the fit where every step takes every example."""
