@@ -10,6 +10,7 @@ from discreet.ops.rows import unit_rows
 from discreet.privacy.levels import EdgeLevel, NodeLevel, NoPrivacy
 from discreet.queries.propagated import (
     PropagatedRows,
+    joint_bound,
     lemma_bound,
     restart_sensitivity,
     reversible_bound,
@@ -89,7 +90,36 @@ def test_sensitivity_holds_on_adversarial_and_random_graphs(record_property):
 
 def test_the_tighter_bound_is_below_the_lemma_everywhere():
     for alpha in np.linspace(0.01, 0.99, 99):
-        assert reversible_bound(alpha) <= lemma_bound(alpha, INF)
+        assert joint_bound(alpha) <= reversible_bound(alpha) <= lemma_bound(alpha, INF)
+        assert joint_bound(alpha) >= 2 * (1 - alpha) * (1 - 1e-12)  # which two nodes attain
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.3, 0.5, 0.65, 0.8, 0.95])
+def test_the_parts_of_the_joint_proof_hold_on_random_graphs(alpha):
+    """Column sums, rows and their product at each end, and both ends together, with rows set at their worst."""
+    rng = np.random.default_rng(0)
+    f = lambda k: (2 * alpha + k * (1 - alpha)) / (k + 1 + alpha)  # noqa: E731
+    for _ in range(150):
+        n = int(rng.integers(2, 9))
+        without = np.triu(rng.random((n, n)) < rng.random(), 1)
+        without = without | without.T
+        without[0, 1] = without[1, 0] = False
+        with_edge = without.copy()
+        with_edge[0, 1] = with_edge[1, 0] = True
+        walk = [(a + np.eye(n)) / (a.sum(1, keepdims=True) + 1) for a in (without, with_edge)]
+        after, before = (alpha * np.linalg.inv(np.eye(n) - (1 - alpha) * w) for w in walk)
+        moved = ((walk[0] - walk[1]) @ before)[:2]  # rows 1 and 2, by x: worst signs give their norms
+        parts = after[:, :2].sum(0) * np.abs(moved).sum(1)
+        degrees = without.sum(1)[:2]
+        assert all(part <= f(k) + 1e-12 for part, k in zip(parts, degrees, strict=True))
+        assert (1 - alpha) / alpha * worst_together(moved, after[:, :2].sum(0), rng) <= joint_bound(alpha) + 1e-12
+
+
+def worst_together(moved: np.ndarray, sums: np.ndarray, rng: np.random.Generator) -> float:
+    """The largest Σ s·|row·x| over signs x: every sign of small graphs."""
+    n = moved.shape[1]
+    signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
+    return float((np.abs(signs @ moved.T) * sums).sum(1).max())
 
 
 def test_any_subset_of_steps_averages():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
 
 Bounds = Literal["sharp", "paper"]
+Ends = Literal["together", "apart"]
 
 GRADIENT_NORM = 1e-10
 """γ: where the solver must arrive. Double precision reaches about 1e-15; this leaves room for rounding."""
@@ -29,13 +30,15 @@ GRADIENT_NORM = 1e-10
 class RestartQuery(Query):
     """What is asked through R_m, propagation with restart, at undirected edge level (or ``none``).
 
-    ``everyone`` says whose rows enter: those of all nodes, or of the public training ids. Each enters once.
+    ``everyone`` says whose rows enter: those of all nodes, or of the public training ids. Each enters once. ``ends``
+    says how Ψ is proved where m = ∞.
     """
 
     level: Level
     alpha: float
     steps: tuple[float, ...]
     everyone: bool
+    ends: Ends = field(default="together", kw_only=True)
 
     def psi(self) -> float:
         """Ψ of :func:`restart_sensitivity`; a level that its proof does not cover is refused."""
@@ -45,7 +48,7 @@ class RestartQuery(Query):
             raise UnsupportedError(f"propagation with restart has no sensitivity bound at level {self.level.spec}")
         if self.level.directed:
             raise UnsupportedError("propagation with restart has no bound on directed edges: use level edge")
-        return restart_sensitivity(self.alpha, self.steps)
+        return restart_sensitivity(self.alpha, self.steps, self.ends)
 
     def bound_at(self, sensitivity: float, metric: str) -> Bound:
         """The bound with the reason in one line."""
@@ -174,18 +177,47 @@ def reversible_bound(alpha: float) -> float:
     return 2 * (1 - alpha) / alpha * max(2 * alpha / (1 + alpha), 2 / 3, 1 - alpha)
 
 
-def restart_sensitivity(alpha: float, steps: Sequence[float]) -> float:
+def joint_bound(alpha: float) -> float:
+    """Ψ(R_∞X) ≤ ((1 − α)/α)·T, T = max{2α, h, 2α/(1+α) + 1 − α, 2(1+α)/(2+α), 2(1 − α)}, with
+    h = 2α(2+α)/(2+5α−α²) + (1+α)/(2+α): below :func:`reversible_bound`, because its worst cases do not meet.
+
+    Notation as there: node 1 contributes s₁r₁, s₁ the sum of column 1 of R′ and r₁ = ‖a − z₂‖/(k+2), a being the mean
+    of z over node 1 and its k neighbours in G′; node 2 likewise with l neighbours and b. T bounds s₁r₁ + s₂r₂.
+
+    *One end.* The walk stays at node 1 with probability 1/(k+1), so R′₁₁ ≥ α/(1 − (1−α)/(k+1)) = α(k+1)/(k+α), and
+    s₁ ≤ R′₁₁ + (1 − R′₁₁)(k+1)/2 ≤ (k+1)(2α + k(1−α))/(2(k+α)); for k = 0 this is 1. With n the mean of z over the k
+    neighbours, (k+1)a = z₁ + kn and z₁ = αx₁ + (1−α)((k+1)a + z₂)/(k+2) give
+    a − z₂ = (k(n − z₂) + α(x₁ − z₂))(k+2)/((k+1)(k+1+α)), so r₁ ≤ 2(k+α)/((k+1)(k+1+α)). The product is at most
+    f(k) = (2α + k(1−α))/(k+1+α), which is monotone in k, from f(1) = (1+α)/(2+α) to 1 − α.
+
+    *Both k, l ≥ 1*: T ≤ 2·max{f(1), 1 − α}. *k = l = 0*: in G nodes 1 and 2 are a pair, z₁ − z₂ = α(x₁ − x₂), and each
+    contributes α. *k = 0 and l ≥ 1*: s₁ = 1 and r₁ = (α/(1+α))‖w‖, w = x₁ − z₂, because z₁ = x₁ − ((1−α)/(1+α))w. Put
+    into z₂ = αx₂ + (1−α)((l+1)b + z₁)/(l+2), this gives w·(1 − (1−α)²/((l+2)(1+α))) =
+    x₁(l+1+α)/(l+2) − αx₂ − (1−α)(l+1)b/(l+2), of norm at most 2(l+1+α)/(l+2), and
+    r₁ ≤ g(l) = 2α(l+1+α)/(l(1+α) + 1 + 4α − α²). Now g rises with l. If f rises too, g + f is largest for l → ∞. If
+    f falls, g + f is a constant − m/(l+c) + q/(l+1+α) with c > 1 + α and m, q > 0, whose derivative changes its sign
+    once at most, from − to +: it is largest at l = 1, where it is h, or for l → ∞, where it is 2α/(1+α) + 1 − α. ∎
+    """
+    at_one = 2 * alpha * (2 + alpha) / (2 + 5 * alpha - alpha**2) + (1 + alpha) / (2 + alpha)
+    far = 2 * alpha / (1 + alpha) + 1 - alpha
+    most = max(2 * alpha, at_one, far, 2 * (1 + alpha) / (2 + alpha), 2 * (1 - alpha))
+    return (1 - alpha) / alpha * most
+
+
+def restart_sensitivity(alpha: float, steps: Sequence[float], ends: Ends = "together") -> float:
     """How far Z = :func:`propagate` moves, Σ_i ‖z_i − z′_i‖₂ over *all* rows.
 
     Guarantee. *Neighbours*: one undirected edge more or less, same public features. *Bound*: the mean over the
-    steps of Lemma 2 (finite m) or of the smaller :func:`reversible_bound` (m = ∞). *Needs*: rows of X of norm
-    at most 1, and a symmetric graph (an in-star breaks it by an order of magnitude), both enforced here.
-    *Edge cases*: isolated nodes keep their row; m = 0 costs nothing; any subset of rows is covered.
-    *Reference*: Lemma 2 and eq. (26) of the GCON paper; the proof for m = ∞ stands in ``reversible_bound``.
+    steps of Lemma 2 (finite m) or of the smaller :func:`joint_bound` (m = ∞; with ``ends`` apart that of before,
+    :func:`reversible_bound`). *Needs*: rows of X of norm at most 1, and a symmetric graph (an in-star breaks it by an
+    order of magnitude), both enforced here. *Edge cases*: isolated nodes keep their row; m = 0 costs nothing; any
+    subset of rows is covered. *Reference*: Lemma 2 and eq. (26) of the GCON paper; the proofs for m = ∞ stand in both
+    functions.
     """
     check_restart(alpha)
     listed = check_steps(steps)
-    return sum(reversible_bound(alpha) if m == INFINITE else lemma_bound(alpha, m) for m in listed) / len(listed)
+    endless = joint_bound if ends == "together" else reversible_bound
+    return sum(endless(alpha) if m == INFINITE else lemma_bound(alpha, m) for m in listed) / len(listed)
 
 
 def restart_why(alpha: float, steps: Sequence[float]) -> str:

@@ -31,13 +31,18 @@ _EXACTLY = ("name", "mechanism", "metric", "runs", "shape", "answer_shape")
 _WORDS = ("query", "why", "proof")
 
 
+BEFORE: dict[str, dict[str, Any]] = {"gcon": {"ends": "apart"}, "gcon-ssp": {"ends": "apart"}}
+"""Settings that came later, and what stood for them before, by method: a release without them keeps its plan."""
+
+
 def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeClassifier:
     """The estimator of a configuration that has its form, with its public facts and without weights."""
     given = config["privacy"]
     privacy = Privacy(parse_level(given["level"]), from_json(given["epsilon"]), given["delta"])
     declared = find_method(config["method"])
     kind = load_method(declared)
-    settings = checked_settings(kind, declared.name, from_json(config["params"]))
+    given_settings = {**BEFORE.get(declared.name, {}), **from_json(config["params"])}
+    settings = checked_settings(kind, declared.name, given_settings)
     estimator: NodeClassifier = kind(privacy, compute=compute).set_params(**settings)
     schema = Schema.from_json(config.get("schema") or {})  # releases of before had none
     extra = [PublicFacts(**facts) for facts in config["extra_public"]]

@@ -26,7 +26,7 @@ from discreet.privacy.budget import Privacy
 from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.levels import EdgeLevel
 from discreet.queries import propagated
-from discreet.queries.propagated import lemma_bound, reversible_bound
+from discreet.queries.propagated import joint_bound, lemma_bound
 from discreet.release.load import load_release
 from tests.data_root import DATA_ROOT, needs_data
 from tests.methods.agreeing_graphs import edge, homophilous
@@ -50,7 +50,7 @@ def test_plans_keep_within_budget_and_state_signal_to_noise(method, epsilon):
 
 def test_gcon_ssp_noise_is_exact():
     stage = GCONSSP(edge()).plan(GRAPH.public).stages[0]
-    assert stage.sensitivity == pytest.approx(reversible_bound(0.65) * math.sqrt(2 / 3))
+    assert stage.sensitivity == pytest.approx(joint_bound(0.65) * math.sqrt(2 / 3))
     assert stage.noise_std == pytest.approx(stage.sensitivity / gaussian_mu(1.0, 1e-5), rel=1e-9)
 
 
@@ -253,7 +253,7 @@ def test_replay_audit(made):
 @pytest.mark.parametrize("method", METHODS)
 def test_replay_catches_a_sensitivity_that_is_too_small(method, monkeypatch):
     honest = propagated.restart_sensitivity
-    monkeypatch.setattr(propagated, "restart_sensitivity", lambda alpha, steps: 0.4 * honest(alpha, steps))
+    monkeypatch.setattr(propagated, "restart_sensitivity", lambda *given: 0.4 * honest(*given))
     assert not replay_audit(method(edge(), epochs=3), small_graph, pairs=40).passed
 
 

@@ -61,8 +61,10 @@ class GCONSSP(RestartClassifier):
         self._check_supported(facts, level)
         steps, width, classes = self._checked_steps(), self._map_width(facts), facts.num_classes
         if self.smooth == "labels":
-            return SmoothedLabelMoments(level, self.alpha, steps, self.pseudo_labels, width, classes)
-        return SmoothedFeatureMoments(level, self.alpha, steps, self.pseudo_labels, width, classes, self.gram_weight)
+            return SmoothedLabelMoments(level, self.alpha, steps, self.pseudo_labels, width, classes, ends=self.ends)
+        return SmoothedFeatureMoments(
+            level, self.alpha, steps, self.pseudo_labels, width, classes, self.gram_weight, ends=self.ends
+        )
 
     def _map_width(self, facts: PublicFacts) -> int:
         """Smoothed labels need one block of the map, smoothed features one for each number of steps."""

@@ -94,6 +94,7 @@ class GCON(RestartClassifier):
             ridge=self.ridge or DEFAULT_RIDGE,
             omega=self.omega,
             bounds=self.bounds,
+            ends=self.ends,
         )
 
     def _event(self, facts: PublicFacts) -> DpEvent:

@@ -29,6 +29,7 @@ from discreet.methods.trained import TrainedClassifier
 from discreet.ops.restart import INFINITE, check_restart, check_steps, own_hop, propagate, transition
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Plan
+from discreet.queries.propagated import Ends
 from discreet.training.descent import Progress
 
 Step = Propagations | Literal["inf"]
@@ -78,6 +79,9 @@ class RestartClassifier(TrainedClassifier):
     scoring
         ``mixed``: as above. ``plain``: equation 16 of the GCON paper and nothing else: the released map on the
         neighbourhood's embeddings; neither labels, opinions nor the public map play a part, nor do trust and shrink.
+    ends
+        How the sensitivity is proved where ``steps`` is ``inf``: for both ends of an edge ``together``, or ``apart``,
+        with more noise, as releases before 0.2 were made.
 
     Guarantee: encoder, pseudo-labels and the public map read no edge. Edges enter through the curator once, with
     the sensitivity of ``queries.propagated``; everything else is computed from its answer and public data.
@@ -95,6 +99,7 @@ class RestartClassifier(TrainedClassifier):
     shrink: bool = True
     centre: bool = True
     scoring: Literal["mixed", "plain"] = "mixed"
+    ends: Ends = "together"
 
     @property
     def covers(self) -> str:
