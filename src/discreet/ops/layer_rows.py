@@ -136,7 +136,8 @@ class AffineRows:
         """Examples from … to, a few at a time: double precision takes twice the memory."""
         examples = len(self.gradients) // self.slots
         width = self.gradients.shape[1] + (self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0)
-        step = max(1, _BLOCK // max(1, self.slots * width))
+        block = 4 * _CACHED if self.gradients.device.type == "cpu" else _BLOCK
+        step = max(1, block // max(1, self.slots * width))
         return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
 
     def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
