@@ -23,7 +23,7 @@ from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import EDGES, LABELS, PublicPart
+from discreet.graph.parts import EDGES, FEATURES, LABELS, PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.noise import NoiseSource
@@ -379,6 +379,10 @@ class NodeClassifier(BaseEstimator):
         if kind not in self.levels:
             raise UnsupportedError(f"{self.method} does not support level {kind}: it has {', '.join(self.levels)}")
         return self.privacy
+
+    def _records_are_private(self) -> bool:
+        """Whether the level protects features and labels, not edges alone."""
+        return FEATURES in self._checked_privacy().level.private
 
     def _new_generator(self) -> torch.Generator:
         """Randomness for everything that is not privacy noise."""

@@ -40,6 +40,14 @@ class Extension:
         return cls(PublicFacts(**content["public"]), float(content["epsilon"]), content["delta"])
 
 
+def unpaid_edges(what: str) -> str:
+    """Why a prediction on a graph that was not asked leaves the guarantee, and what would pay for it."""
+    return (
+        "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
+        f"extra_graphs, or extend the release, so that {what} is charged"
+    )
+
+
 def check_parent(certificate: Mapping[str, Any], spec: str) -> None:
     """Refuse a release whose cost cannot be carried on."""
     if "digest" not in certificate:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, PublicPart, public_key
+from discreet.graph.parts import PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
@@ -158,10 +158,6 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
 
     def _is_plain(self) -> bool:
         return isinstance(self._level(), NoPrivacy)
-
-    def _records_are_private(self) -> bool:
-        """Whether features and labels are private too, not edges alone."""
-        return FEATURES in self._level().private
 
     def _kind(self) -> Kind:
         level = self._level()

@@ -21,12 +21,13 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
+from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gap
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.class_weights import WeighsClasses, class_shares, with_weights
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
+from discreet.methods.extension import unpaid_edges
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
@@ -107,9 +108,6 @@ class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
 
     # ---------------------------------------------------------------- plan
-
-    def _records_are_private(self) -> bool:
-        return FEATURES in self._checked_privacy().level.private
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         names = (ENCODER, "hops", HEAD)
@@ -277,10 +275,7 @@ class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _uncovered(self, part: PublicPart) -> str | None:
         if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
             return None
-        return (
-            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, or extend the release, so that its aggregation is charged"
-        )
+        return unpaid_edges("its aggregation")
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

@@ -30,6 +30,7 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
 from discreet.methods.class_weights import WeighsClasses
+from discreet.methods.extension import unpaid_edges
 from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
 from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
 from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
@@ -146,9 +147,6 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         return super().covers
 
     # ---------------------------------------------------------------- plan
-
-    def _records_are_private(self) -> bool:
-        return isinstance(self._checked_privacy().level, NodeLevel | NeighborLevel)
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if isinstance(level, NodeLevel | NeighborLevel):
@@ -378,10 +376,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _uncovered(self, part: PublicPart) -> str | None:
         if self.evidence_.pays_for(part) or isinstance(self._checked_privacy().level, NoPrivacy):
             return None
-        return (
-            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, or extend the release, so that its evidence is charged"
-        )
+        return unpaid_edges("its evidence")
 
     def _probabilities(self, part: PublicPart) -> SingleArray:
         if self._records_are_private():

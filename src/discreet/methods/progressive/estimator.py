@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, GraphKeys, PublicPart
+from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
+from discreet.methods.extension import unpaid_edges
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows
 from discreet.ops.sparse import feature_tensor, hop_matrix
@@ -160,7 +161,7 @@ class ProgressiveClassifier(TrainedClassifier):
         return [Stage.of(stage_name(number, stage), self._query(public, level, stage)) for stage in stages]
 
     def _aggregate(self, part: PublicPart, number: int, curator: Curator) -> None:
-        if FEATURES in self._checked_privacy().level.private:
+        if self._records_are_private():
             curator.draw_key(KEY)
         self.caches_ = [*self.caches_, []]
         for stage in range(1, self.stages + 1):
@@ -172,10 +173,7 @@ class ProgressiveClassifier(TrainedClassifier):
     def _uncovered(self, part: PublicPart) -> str | None:
         if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
             return None
-        return (
-            "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "
-            "extra_graphs, or extend the release, so that what its nodes tell is charged"
-        )
+        return unpaid_edges("what its nodes tell")
 
     def _probabilities(self, part: PublicPart) -> SingleArray:
         number = self.keys_.find(part)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, PublicPart
+from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import progressive
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
@@ -81,9 +81,6 @@ class ProGAP(ProgressiveClassifier):
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
 
     # ---------------------------------------------------------------- plan
-
-    def _records_are_private(self) -> bool:
-        return FEATURES in self._checked_privacy().level.private
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         names = (ENCODER, "stages", "heads")
