@@ -7,7 +7,6 @@ very relation that is promised.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -28,14 +27,13 @@ from discreet.graph.parts import (
 from discreet.limits import DEGREE, PROBABILITY, shown
 from discreet.privacy.moves import (
     all_but,
-    existing_pair,
+    change_one_edge,
     null_record,
-    pair_at,
     pick_node,
-    random_pair,
     replace_record,
     reweigh,
     toggle,
+    with_new_edges,
     within_degree,
     without_edges,
 )
@@ -186,23 +184,9 @@ class EdgeLevel(Level):
 
         Where edges have weights, half of the time one that is there gets another weight instead.
         """
-        n = graph.num_nodes
-        if n < 2:
+        if graph.num_nodes < 2:
             raise UnsupportedError("a graph of one node has no edge to add or remove")
-        source, target = graph.edges()
-        degree = np.bincount(target, minlength=n) + np.bincount(source, minlength=n)
-        picks: list[Callable[[], tuple[int, int]]] = [
-            lambda: random_pair(n, rng),
-            lambda: pair_at(int(degree.argmax()), n, rng),
-            lambda: pair_at(int(degree.argmin()), n, rng),
-        ]
-        if len(source):
-            picks.append(lambda: existing_pair(source, target, rng))
-        if graph.edge_weights is not None and len(source) and rng.integers(2):
-            u, v = existing_pair(source, target, rng)
-            return reweigh(graph, u, np.array([v]), rng, both_ways=not self.directed)
-        u, v = picks[int(rng.integers(len(picks)))]()
-        return toggle(graph, u, np.array([v], dtype=np.int64), both_ways=not self.directed)
+        return change_one_edge(graph, rng, both_ways=not self.directed)
 
 
 @dataclass(frozen=True)
@@ -361,19 +345,8 @@ class NodeLevel(Level):
         bare = without_edges(changed, node, both_ways=self.edges != "owned")
         if choice == 1:
             return bare
-        return self._with_new_edges(bare, node, rng)
-
-    def _with_new_edges(self, bare: Graph, node: int, rng: np.random.Generator) -> Graph:
-        """Give the node fresh edges, as many as its bound admits."""
-        others = all_but(node, bare.num_nodes)
         bound = self.d_max if self.edges == "thinned" else self.max_degree
-        size = len(others) if self.edges == "owned" else min(bound or 0, len(others))
-        chosen = rng.choice(others, size=int(rng.integers(size + 1)), replace=False)
-        if self.edges != "owned":
-            _, target = bare.edges()
-            full = np.bincount(target, minlength=bare.num_nodes) >= (bound or 0)
-            chosen = chosen[~full[chosen]]
-        return toggle(bare, node, chosen, both_ways=self.edges != "owned" and not bare.directed)
+        return with_new_edges(bare, node, rng, None if self.edges == "owned" else bound or 0)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,41 @@ def toggle(graph: Graph, node: int, others: IntArray, *, both_ways: bool) -> Gra
         flips = np.union1d(flips, others * n + node)
     result = np.setxor1d(keys, flips)
     return graph.with_edges(result // n, result % n)
+
+
+def change_one_edge(graph: Graph, rng: np.random.Generator, *, both_ways: bool) -> Graph:
+    """Toggle one edge: any pair, an existing edge, at the hub, or at a node of least degree; or give one that is there
+    another weight, half of the time where edges have weights.
+    """
+    n = graph.num_nodes
+    source, target = graph.edges()
+    degree = np.bincount(target, minlength=n) + np.bincount(source, minlength=n)
+    picks: list[Callable[[], tuple[int, int]]] = [
+        lambda: random_pair(n, rng),
+        lambda: pair_at(int(degree.argmax()), n, rng),
+        lambda: pair_at(int(degree.argmin()), n, rng),
+    ]
+    if len(source):
+        picks.append(lambda: existing_pair(source, target, rng))
+    if graph.edge_weights is not None and len(source) and rng.integers(2):
+        u, v = existing_pair(source, target, rng)
+        return reweigh(graph, u, np.array([v]), rng, both_ways=both_ways)
+    u, v = picks[int(rng.integers(len(picks)))]()
+    return toggle(graph, u, np.array([v], dtype=np.int64), both_ways=both_ways)
+
+
+def with_new_edges(bare: Graph, node: int, rng: np.random.Generator, bound: int | None) -> Graph:
+    """Give a node without edges fresh ones: outgoing entries to anybody, or (``bound``) edges that keep all degrees
+    within the bound.
+    """
+    others = all_but(node, bare.num_nodes)
+    size = len(others) if bound is None else min(bound, len(others))
+    chosen = rng.choice(others, size=int(rng.integers(size + 1)), replace=False)
+    if bound is not None:
+        _, target = bare.edges()
+        full = np.bincount(target, minlength=bare.num_nodes) >= bound
+        chosen = chosen[~full[chosen]]
+    return toggle(bare, node, chosen, both_ways=bound is not None and not bare.directed)
 
 
 def reweigh(graph: Graph, node: int, others: IntArray, rng: np.random.Generator, *, both_ways: bool) -> Graph:
