@@ -189,19 +189,21 @@ def _statement(evidence: Evidence, policy: Policy) -> Finding:
 
 
 def _audit(evidence: Evidence, policy: Policy) -> Finding:
-    if evidence.audited is None:
-        return Finding(policy.no_audit, "Audit", "none was shown")
-    if evidence.audited:
-        return Finding("fine", "Audit", "found nothing against the guarantee")
-    return Finding("stop", "Audit", "found a violation of the guarantee")
+    passed, violated = "found nothing against the guarantee", "found a violation of the guarantee"
+    return _tested("Audit", evidence.audited, policy.no_audit, "none was shown", passed, violated)
 
 
 def _attacks(evidence: Evidence, policy: Policy) -> Finding:
-    if evidence.refuted is None:
-        return Finding(policy.no_attacks, "Attacks", "none were shown")
-    if evidence.refuted:
-        return Finding("stop", "Attacks", "one reached more than the guarantee allows")
-    return Finding("fine", "Attacks", "none reached more than the guarantee allows")
+    held = None if evidence.refuted is None else not evidence.refuted
+    passed, violated = "none reached more than the guarantee allows", "one reached more than the guarantee allows"
+    return _tested("Attacks", held, policy.no_attacks, "none were shown", passed, violated)
+
+
+def _tested(name: str, held: bool | None, missing: Grade, absent: str, passed: str, violated: str) -> Finding:
+    """A test of the guarantee: not shown, passed, or not."""
+    if held is None:
+        return Finding(missing, name, absent)
+    return Finding("fine", name, passed) if held else Finding("stop", name, violated)
 
 
 def _ledger(evidence: Evidence, policy: Policy) -> Finding:
