@@ -92,7 +92,7 @@ class PrivatelyTrained(NodeClassifier):
     layers: Layers = 2
     activation: Activation = "relu"
     steps: Steps = 200
-    learning_rate: Rate = 0.01
+    learning_rate: Rate | None = 0.01
     batch_size: Examples | None = None
     sampling: Sampling = "poisson"
     clip_norm: Norm = 0.1
@@ -106,7 +106,11 @@ class PrivatelyTrained(NodeClassifier):
         return StepRule(self.clip_norm, self.batch_size, self.sampling, self.clipping)
 
     def _descent(self) -> Descent:
-        return Descent(self.learning_rate, self.optimizer, self.schedule, self.averaged)
+        return Descent(self._rate(), self.optimizer, self.schedule, self.averaged)
+
+    def _rate(self) -> float:
+        assert self.learning_rate is not None  # a method that has None for a default says what it stands for
+        return self.learning_rate
 
     def _training_stage(self, name: str, query: GradientSteps, num_nodes: int) -> Stage:
         """The stage of the noisy steps, as many as asked for or as ε allows."""

@@ -9,9 +9,10 @@ import torch
 
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
+from discreet.methods.feature_model import ROW_NORM
 from discreet.methods.hop_bayes.combiner import Weigher
 from discreet.methods.hop_bayes.evidence import count_receivers, receiver_mask
-from discreet.methods.hop_bayes.node_model import ROW_NORM, OwnView
+from discreet.methods.hop_bayes.node_model import OwnView
 from discreet.privacy.levels import parse_level
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
 from discreet.queries.gradients import OwnRecordSteps, StepRule

@@ -10,6 +10,7 @@ import torch
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError, PrivacyError
+from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PrivatePart
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.ops.clipping import ClipRule
@@ -19,10 +20,17 @@ from discreet.queries import gradients
 from discreet.queries.gradients import GradientSteps, OwnRecordSteps, StepRule
 from tests.methods.audits import BASES, QUICK, audit, node
 
+NETWORK = {**QUICK, "linear": False}
+
 
 @pytest.mark.parametrize("spec", BASES)
 def test_replay(spec: str) -> None:
-    report = audit(DPMLPClassifier(**QUICK, clipping="per-layer"), pairs=10, spec=spec, seed=5)
+    report = audit(DPMLPClassifier(**NETWORK, clipping="per-layer"), pairs=10, spec=spec, seed=5)
+    assert report.passed, report.violations[:3]
+
+
+def test_replay_of_a_linear_map() -> None:
+    report = audit(DPMLPClassifier(**QUICK, linear=True), pairs=10, seed=5)
     assert report.passed, report.violations[:3]
 
 
@@ -32,7 +40,7 @@ def test_replay(spec: str) -> None:
 def test_replay_catches_gradients_that_are_not_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     right = StepRule.clip_rule
     monkeypatch.setattr(StepRule, "clip_rule", lambda self, *given: ClipRule.flat(2 * right(self, *given).total))
-    assert any("clip norm" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=10).violations)
+    assert any("clip norm" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=10).violations)
 
 
 def test_replay_catches_a_null_node_that_still_trains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,13 +48,13 @@ def test_replay_catches_a_null_node_that_still_trains(monkeypatch: pytest.Monkey
         return torch.nn.functional.cross_entropy(logits, labels.clamp_min(0), reduction="none")
 
     monkeypatch.setattr(gradients, "example_losses", leaking)
-    assert any("own term" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=20).violations)
+    assert any("own term" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=20).violations)
 
 
 def test_replay_catches_terms_that_are_not_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     right = GradientSteps.answer
     monkeypatch.setattr(GradientSteps, "answer", lambda self, private, **given: 2 * right(self, private, **given))
-    assert any("not the sum" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=5).violations)
+    assert any("not the sum" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=5).violations)
 
 
 def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +67,44 @@ def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.Mon
         return right(self, private, network=network, **given)
 
     monkeypatch.setattr(OwnRecordSteps, "answer", counting)
-    assert any("differs" in fault for fault in audit(DPMLPClassifier(**QUICK), pairs=10).violations)
+    assert any("differs" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=10).violations)
+
+
+# ------------------------------------------------------------------------ a linear map, or a network
+
+
+def facts_of(num_train: int, num_features: int = 100) -> PublicFacts:
+    return PublicFacts(2 * num_train, num_features, 3, num_train, directed=False)
+
+
+@pytest.mark.parametrize(
+    ("num_train", "epsilon", "linear"), [(500, 1.0, True), (500, 64.0, False), (10**6, 1.0, False)]
+)
+def test_public_facts_decide(num_train: int, epsilon: float, linear: bool) -> None:
+    """Few labels or much noise: one linear map. Its parameters are those of the stage."""
+    plan = DPMLPClassifier(node(epsilon=epsilon), steps=5).plan(facts_of(num_train))
+    hidden = 101 * 64 + 65 * 3
+    assert plan.stages[0].shape == (101 * 3 if linear else hidden,)
+    assert any("one linear map, by public facts" in note for note in plan.notes) == linear
+    asked = DPMLPClassifier(node(epsilon=epsilon), steps=5, linear=not linear).plan(facts_of(num_train))
+    assert asked.stages[0].shape == (hidden if linear else 101 * 3,)
+
+
+def test_a_linear_map_reads_directions_of_rows() -> None:
+    """Rows are brought to one norm, in fits and in predictions."""
+    graph = small_graph(np.random.default_rng(0))
+    longer = graph.with_features(7 * graph.features)
+    one, two = (DPMLPClassifier(node(), steps=3, insecure_noise_seed=1).fit(given) for given in (graph, longer))
+    found = [m.predict_proba(g, uncovered=True) for m, g in ((one, graph), (two, longer), (one, longer))]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    np.testing.assert_allclose(found[0], found[2], atol=1e-5)
+
+
+def test_learning_rates_by_kind() -> None:
+    graph = small_graph(np.random.default_rng(0))
+    linear, network = (DPMLPClassifier(node(), steps=2, linear=kind).fit(graph) for kind in (True, False))
+    assert (linear._rate(), network._rate()) == (0.05, 0.01)
+    assert DPMLPClassifier(node(), steps=2, learning_rate=0.3).fit(graph)._rate() == 0.3
 
 
 # ------------------------------------------------------------------------ settings

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -14,17 +15,22 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
 from discreet.methods.class_weights import WeighsClasses, class_shares
+from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
 from discreet.methods.own_encoder import TakesEncoder
+from discreet.methods.parameters import Rate
 from discreet.methods.trained import PrivatelyTrained
+from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
 from discreet.queries.gradients import OwnRecordSteps, planned_parameters
 from discreet.training.descent import Progress
-from discreet.training.networks import MLP, module_state, restore_module, widths_of
+from discreet.training.networks import MLP, module_state, restore_module
 from discreet.training.private import train_privately
 
 STAGE = "network"
+NETWORK_STEP = 0.01
+"""The learning rate of a network with hidden layers."""
 
 
 @dataclass(eq=False, repr=False)
@@ -34,29 +40,60 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
     It reads no edge, so one node touches one example and no degree bound is needed: a bound that the level
     states is ignored, and the plan says so.
 
+    Parameters
+    ----------
+    linear
+        Whether the network is one linear map, on features scaled row by row to norm 4.5. None: by public facts, where
+        noise on the parameters of hidden layers would outweigh what labels teach them (``methods.feature_model``).
+    learning_rate
+        None: 0.05 for a linear map, 0.01 for a network.
+
     Guarantee: an example is a node's own features and label; its clipped gradient is the one term that the node
     can change, and it is zero where the node is null. Weights are covered; a prediction reads its own node's
     features and no other's, so all predictions but the protected node's own are.
     """
 
     declaration = baselines.DP_MLP
+    before: ClassVar[Mapping[str, Any]] = {"linear": False}
+
+    _: KW_ONLY
+    linear: bool | None = None
+    learning_rate: Rate | None = None
+
+    def _model(self, facts: PublicFacts) -> FeatureModel:
+        privacy, own = self._checked_privacy(), self.encoder is not None
+        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own)
+
+    def _rate(self) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return LINEAR_STEP if self._model(self.public_).is_linear else NETWORK_STEP
+
+    def _pinned(self) -> Mapping[str, Any]:
+        if self.encoder is not None or self.linear is not None:
+            return {}
+        return {"linear": hasattr(self, "plan_") and self._model(self.public_).is_linear}
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
-        return ("no edge is read, so the degree bound of the level plays no part",)
+        kind = f"the network is {self._model(public).describe()}"
+        return (
+            f"{kind}, by public facts (budget, training ids, features)" if self.linear is None else kind,
+            "no edge is read, so the degree bound of the level plays no part",
+        )
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         facts = public[0]
         question = "clipped gradients of the network on the features of training nodes"
         parameters = planned_parameters(self._network(facts, torch.Generator()), facts.num_train)
-        query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule())
+        norm = self._model(facts).row_norm
+        query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule(), row_norm=norm)
         return [*self._count_stages(facts, level), self._training_stage(STAGE, query, facts.num_nodes)]
 
     def _network(self, public: PublicFacts, generator: torch.Generator) -> nn.Module:
         own = self._own_encoder(public, public.num_classes, generator, dropout=False)
         if own is not None:
             return own
-        widths = widths_of(public.num_features, self.hidden, self.layers, public.num_classes)
-        return MLP(widths, self.activation, 0.0, generator)
+        return MLP(self._model(public).widths, self.activation, 0.0, generator)
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
@@ -65,7 +102,9 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        logits = map_rows(self.network_, part.features, self._device)
+        norm = self._model(self.public_).row_norm
+        features = part.features if norm is None else rows_of_norm(part.features, norm)
+        logits = map_rows(self.network_, features, self._device)
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     def _state(self) -> Arrays:

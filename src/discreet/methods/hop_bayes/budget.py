@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from discreet.graph.graph import PublicFacts
+from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
-from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.levels import NodeLevel
-from discreet.training.networks import widths_of
 
 NODE_MODEL = "node model"
 LINKS = "links between classes"
@@ -28,9 +26,8 @@ FULL_PULL = 20.0
 """From this n·μ/√parameters of a linear map on, the node model has budget to spare."""
 LEAST_SHARE = 0.12
 """Evidence that would get less than this is not asked for at all."""
-WORTH_HIDING = 30.0
-"""The n·μ/√parameters of a network from which its hidden layer is worth its parameters."""
-LINEAR_STEP, NETWORK_STEP = 0.05, 0.02
+NETWORK_STEP = 0.02
+"""The learning rate of a node model with hidden layers."""
 
 
 def evidence_name(number: int) -> str:
@@ -47,59 +44,24 @@ def second_name(number: int) -> str:
 class RecordBudget:
     """What public facts decide where features and labels are private: the kind of node model, and every stage's share.
 
-    ``linear``, ``step_size`` and ``split`` are what the user asked for, None to decide here; ``combines`` says
-    whether weights are to be trained on validation ids, if there are any. With ``own_encoder`` the node model is the
-    user's, and no linear map.
+    ``step_size`` and ``split`` are what the user asked for, None to decide here; ``model`` decides what the node model
+    is, and ``combines`` says whether weights are to be trained on validation ids, if there are any.
     """
 
     privacy: Privacy
     level: BoundedLevel
     facts: PublicFacts
-    hidden: int
-    layers: int
+    model: FeatureModel
     combines: bool
-    linear: bool | None = None
     step_size: float | None = None
     split: tuple[float, float] | None = None
-    own_encoder: bool = False
-
-    # ---------------------------------------------------------------- node model
-
-    @cached_property
-    def is_linear(self) -> bool:
-        """Whether the node model is one linear map: asked for, or because noise on a hidden layer would outweigh it."""
-        if self.own_encoder:
-            return False
-        if self.linear is not None or self.layers == 1:
-            return self.linear is not False
-        return self._pull(self.layers) < WORTH_HIDING
-
-    @property
-    def widths(self) -> list[int]:
-        """The widths of the node model."""
-        return self._widths(1 if self.is_linear else self.layers)
 
     @property
     def learning_rate(self) -> float:
         """The learning rate of the node model: the one asked for, or that of its kind."""
         if self.step_size is not None:
             return self.step_size
-        return LINEAR_STEP if self.is_linear else NETWORK_STEP
-
-    def _widths(self, layers: int) -> list[int]:
-        return widths_of(self.facts.num_features, self.hidden, layers, self.facts.num_classes)
-
-    def _pull(self, layers: int) -> float:
-        """How clearly labels can teach a network of that many layers, before any data is read.
-
-        n training ids pull on the gradient by n clip norms at most, and noise on P parameters pushes by √P·σ. Over all
-        steps together the ratio is n·μ/√P.
-        """
-        return self.facts.num_train * self._mu / math.sqrt(_parameters(self._widths(layers)))
-
-    @cached_property
-    def _mu(self) -> float:
-        return gaussian_mu(self.privacy.epsilon, self.privacy.resolve_delta(self.facts.num_nodes))
+        return LINEAR_STEP if self.model.is_linear else NETWORK_STEP
 
     # ---------------------------------------------------------------- shares
 
@@ -131,8 +93,8 @@ class RecordBudget:
         """
         degree = self._stated_degree()
         most = min(0.9, max(0.3, 1 - 0.6 * math.sqrt(NodeLevel.default_max_degree / degree)))
-        clear = min(1.0, self._mu * math.sqrt(degree) / FULL_CLARITY)
-        return most * clear * min(1.0, self._pull(layers=1) / FULL_PULL)
+        clear = min(1.0, self.model.mu * math.sqrt(degree) / FULL_CLARITY)
+        return most * clear * min(1.0, self.model.pull(layers=1) / FULL_PULL)
 
     def _stated_degree(self) -> float:
         """What the level says of degrees in use."""
@@ -147,8 +109,7 @@ class RecordBudget:
 
     def note(self) -> str:
         """How the budget is divided and what the node model is, or why no edge is read."""
-        kind = "one linear map" if self.is_linear else f"a network of {self.layers} layers"
-        kind = "the encoder that was given" if self.own_encoder else kind
+        kind = self.model.describe()
         if self.reads_edges:
             parts = ", ".join(f"{share:.0%} {name}" for name, share in self.shares.items())
             return f"the squared privacy loss is divided by public facts: {parts}; the node model is {kind}"
@@ -161,12 +122,7 @@ class RecordBudget:
 
     def pinned(self) -> dict[str, object]:
         """What was decided, as settings, so that a graph of other public facts gets the same."""
-        found: dict[str, object] = {} if self.own_encoder else {"linear": self.is_linear}
+        found: dict[str, object] = {} if self.model.own_encoder else {"linear": self.model.is_linear}
         if self.split is None:
             found["split"] = self.shares[NODE_MODEL], self.shares.get(EVIDENCE, 0.0)
         return found
-
-
-def _parameters(widths: list[int]) -> int:
-    """The weights and biases of linear maps between these widths."""
-    return sum((before + 1) * after for before, after in itertools.pairwise(widths))

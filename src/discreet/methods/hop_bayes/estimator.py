@@ -24,13 +24,14 @@ from scipy.special import log_softmax
 from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
-from discreet.errors import ParameterError, UnsupportedError
+from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
 from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.extension import unpaid_edges
+from discreet.methods.feature_model import FeatureModel
 from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
 from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
 from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
@@ -46,7 +47,6 @@ from discreet.methods.hop_bayes.stages import (
     notes_on_shared_evidence,
     record_stages,
     records_evidence_stage,
-    row_norm,
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_encoder import TakesEncoder
@@ -172,20 +172,19 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _budget(self, facts: PublicFacts) -> RecordBudget:
         privacy = self._checked_privacy()
         assert isinstance(privacy.level, NodeLevel | NeighborLevel)
-        if self.linear and self.encoder is not None:
-            raise ParameterError("hop-bayes: with linear=True there are no hidden layers: leave encoder out")
         return RecordBudget(
             privacy=privacy,
             level=privacy.level,
             facts=facts,
-            hidden=self.hidden,
-            layers=self.layers,
+            model=self._feature_model(facts),
             combines=self.combiner == "trained",
-            linear=self.linear,
-            own_encoder=self.encoder is not None,
             step_size=self.step_size,
             split=self.split,
         )
+
+    def _feature_model(self, facts: PublicFacts) -> FeatureModel:
+        privacy, own = self._checked_privacy(), self.encoder is not None
+        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NodeLevel | NeighborLevel):
@@ -276,7 +275,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         if own is not None:
             return own
         if private:
-            return MLP(self._budget(facts).widths, self.activation, 0.0, generator)
+            return MLP(self._feature_model(facts).widths, self.activation, 0.0, generator)
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
         return MLP(widths, self.activation, self.dropout, generator)
 
@@ -415,7 +414,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     @torch.no_grad()
     def _probabilities_from_own_record(self, part: PublicPart) -> SingleArray:
         """A node's own features beside its released row; on a graph that was not measured, its features alone."""
-        norm = row_norm(self._budget(self.public_))
+        norm = self._feature_model(self.public_).row_norm
         features = part.features if norm is None else rows_of_norm(part.features, norm)
         own = map_rows(OwnView(self.network_), features, self._device)
         received = self.evidence_.find(part)

@@ -163,8 +163,6 @@ def _along(basis: FloatArray, part: PublicPart) -> FloatArray:
 
 # -------------------------------------------------------------------- on private records
 
-ROW_NORM = 4.5
-"""A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
 MOST_LOG_ODDS = 20.0
 """No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
 

@@ -19,7 +19,6 @@ from discreet.methods.hop_bayes.budget import (
 )
 from discreet.methods.hop_bayes.combiner import WEIGHT_CLIP, WEIGHT_STEPS, Weigher
 from discreet.methods.hop_bayes.evidence import count_receivers
-from discreet.methods.hop_bayes.node_model import ROW_NORM
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
@@ -120,7 +119,7 @@ def records_evidence_stage(public: PublicFacts, number: int, budget: RecordBudge
 
 def _received_labels(graph: PublicFacts, budget: RecordBudget, receivers: str, failure: float | None) -> ReceivedLabels:
     count = count_receivers(graph, receivers)
-    return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, row_norm(budget))
+    return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, budget.model.row_norm)
 
 
 def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
@@ -130,7 +129,7 @@ def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
         steps.num_parameters,
         budget.facts.num_train,
         StepRule(steps.clip_norm),
-        row_norm=row_norm(budget),
+        row_norm=budget.model.row_norm,
     )
     return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps.steps)
 
@@ -143,14 +142,9 @@ def _weights_stage(budget: RecordBudget) -> Stage:
         budget.facts.num_val,
         StepRule(WEIGHT_CLIP),
         ids="val",
-        row_norm=row_norm(budget),
+        row_norm=budget.model.row_norm,
     )
     return Stage.of(WEIGHTS, query, share=budget.shares[WEIGHTS], runs=WEIGHT_STEPS)
-
-
-def row_norm(budget: RecordBudget) -> float | None:
-    """The norm of feature rows as the node model sees them, where it is a linear map."""
-    return ROW_NORM if budget.is_linear else None
 
 
 def notes_on_records(budget: RecordBudget, receivers: str) -> list[str]:
