@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.ops.rows import clip_rows, cut_rows, cut_sparse_rows, damp_rows, normalize_rows, rows_of_norm
+from discreet.ops.rows import (
+    LENGTH_COLUMNS,
+    clip_rows,
+    cut_rows,
+    cut_sparse_rows,
+    damp_rows,
+    normalize_rows,
+    rows_of_norm,
+)
 
 rows = st.lists(st.lists(st.floats(-(2.0**50), 2.0**50, width=32), min_size=5, max_size=5), min_size=1, max_size=8).map(
     lambda values: torch.tensor(values, dtype=torch.float32)
@@ -66,6 +74,28 @@ def test_rows_get_one_norm_each_by_itself() -> None:
     changed[1] = 7
     assert np.array_equal(rows_of_norm(changed, 4.5)[[0, 2, 3, 4, 5]], found[[0, 2, 3, 4, 5]])
     assert rows_of_norm(np.zeros((2, 0), np.float32), 4.5).shape == (2, 0)
+
+
+def test_rows_say_how_long_they_were() -> None:
+    """Columns of one norm, the same for rows of one length; between two powers of two a length moves evenly."""
+    rng = np.random.default_rng(0)
+    lengths = np.array([0.0, 1e-9, 2.0**-8, 0.3, 1.0, 1.5, 2.0, 3.0, 400.0, 1e12])
+    rows = rng.standard_normal((10, 7))
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths[:, None]).astype(np.float32)
+    found = rows_of_norm(rows, 4.5, 2.0)
+    assert found.dtype == np.float32
+    assert np.array_equal(found[:, :7], rows_of_norm(rows, 4.5))
+    assert np.allclose(rows_of_norm(sp.csr_array(rows), 4.5, 2.0).toarray(), found)
+    told = found[:, 7:]
+    assert told.shape[1] == LENGTH_COLUMNS
+    assert np.allclose(np.linalg.norm(told, axis=1), 2.0)
+    assert [np.flatnonzero(row > 1e-3).tolist() for row in told] == [
+        [0], [0], [0], [6, 7], [8], [8, 9], [9], [9, 10], [16, 17], [17]
+    ]  # fmt: skip
+    assert told[5][8] == pytest.approx(told[5][9], rel=1e-5)
+    changed = rows.copy()
+    changed[3] = 1e6
+    assert np.array_equal(np.delete(rows_of_norm(changed, 4.5, 2.0), 3, 0), np.delete(found, 3, 0))
 
 
 def test_cut_rows_hold_for_every_input_dense_or_sparse() -> None:

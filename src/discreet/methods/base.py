@@ -93,8 +93,6 @@ class NodeClassifier(BaseEstimator):
     declaration: ClassVar[Declaration]
     method: ClassVar[str]
     levels: ClassVar[tuple[str, ...]]
-    before: ClassVar[Mapping[str, Any]] = {}
-    """What a release meant that was made before a parameter was there, where that is not its default."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Name and levels come from the declaration."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet.errors import ParameterError
+from discreet.graph.clean import Features
 from discreet.graph.graph import PublicFacts
+from discreet.ops.rows import LENGTH_COLUMNS, rows_of_norm
 from discreet.privacy.budget import Privacy
 from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.training.networks import widths_of
@@ -19,6 +21,8 @@ LINEAR_STEP = 0.05
 """The learning rate that suits a linear map on rows of one norm."""
 ROW_NORM = 4.5
 """A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
+LENGTH_NORM = 1.5
+"""... and beside them how long they were, in columns of this norm: on some graphs that is what tells classes apart."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class FeatureModel:
     """A network on features, of ``layers`` linear maps, or one linear map where noise would drown a hidden layer.
 
     ``linear`` is what the user asked for, None to decide by public facts. With ``own_encoder`` the network is the
-    user's, and no linear map.
+    user's, and no linear map. ``row_lengths`` says whether a linear map also reads how long a feature row was.
     """
 
     privacy: Privacy
@@ -35,6 +39,7 @@ class FeatureModel:
     layers: int
     linear: bool | None = None
     own_encoder: bool = False
+    row_lengths: bool = True
 
     def __post_init__(self) -> None:
         """An encoder is hidden layers."""
@@ -53,12 +58,22 @@ class FeatureModel:
     @property
     def widths(self) -> list[int]:
         """The widths of the network."""
-        return self._widths(1 if self.is_linear else self.layers)
+        features, *rest = self._widths(1 if self.is_linear else self.layers)
+        return [features + (LENGTH_COLUMNS if self.length_norm else 0), *rest]
 
     @property
     def row_norm(self) -> float | None:
         """The norm of feature rows as a linear map sees them."""
         return ROW_NORM if self.is_linear else None
+
+    @property
+    def length_norm(self) -> float:
+        """The norm of what a linear map reads of the length of rows; 0 where it reads nothing of it."""
+        return LENGTH_NORM if self.is_linear and self.row_lengths else 0.0
+
+    def rows(self, features: Features) -> Features:
+        """What the network reads of a graph's features: each row by itself."""
+        return features if self.row_norm is None else rows_of_norm(features, self.row_norm, self.length_norm)
 
     def describe(self) -> str:
         """What it is, in words."""

@@ -69,8 +69,48 @@ def unit_rows(rows: Array) -> Array:
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=rows.dtype)
 
 
-def rows_of_norm(rows: Features, norm: float) -> Features:
-    """Each row scaled to this ℓ2 norm, dense or CSR as given; a zero row stays zero. Depends on each row alone."""
+LENGTH_COLUMNS = 18
+"""Columns that say how long a row was: one for each power of two from 2⁻⁸ to 2⁹."""
+_SHORTEST = -8
+
+
+def rows_of_norm(rows: Features, norm: float, length_norm: float = 0.0) -> Features:
+    """Each row scaled to this ℓ2 norm, dense or CSR as given; a zero row stays zero. Depends on each row alone.
+
+    Scaling forgets how long a row was. With ``length_norm`` the rows get :data:`LENGTH_COLUMNS` more columns that say
+    so, of this norm: a length between two powers of two is shared between their columns.
+    """
+    scaled = _scaled_to_norm(rows, norm)
+    if not length_norm:
+        return scaled
+    columns = _length_columns(_row_lengths(rows), length_norm).astype(rows.dtype)
+    if isinstance(scaled, np.ndarray):
+        return np.hstack([scaled, columns])
+    return sp.csr_array(sp.hstack([scaled, sp.csr_array(columns)], format="csr"))
+
+
+def _row_lengths(rows: Features) -> FloatArray:
+    """In double precision, where no square of a feature vanishes or overflows."""
+    if isinstance(rows, np.ndarray):
+        parts = (rows[i : i + _AT_ONCE].astype(np.float64) for i in range(0, len(rows), _AT_ONCE))
+        return np.asarray(np.sqrt(np.concatenate([(part**2).sum(axis=1) for part in parts] or [np.zeros(0)])))
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    squares = rows.data.astype(np.float64) ** 2
+    return np.asarray(np.sqrt(np.bincount(row, weights=squares, minlength=rows.shape[0])))
+
+
+def _length_columns(lengths: FloatArray, norm: float) -> FloatArray:
+    """Where a length stands follows from its exponent, which is exact."""
+    place = np.clip(
+        np.where(lengths > 0, np.frexp(lengths)[1] - 1, _SHORTEST), _SHORTEST, _SHORTEST + LENGTH_COLUMNS - 2
+    )
+    share = np.clip(lengths / np.exp2(place) - 1, 0.0, 1.0)
+    columns, rows = np.zeros((len(lengths), LENGTH_COLUMNS)), np.arange(len(lengths))
+    columns[rows, place - _SHORTEST], columns[rows, place - _SHORTEST + 1] = 1 - share, share
+    return np.asarray(columns * (norm / np.hypot(1 - share, share))[:, None])
+
+
+def _scaled_to_norm(rows: Features, norm: float) -> Features:
     if isinstance(rows, np.ndarray):
         return _dense_of_norm(rows, norm)
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))

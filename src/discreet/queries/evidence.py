@@ -109,9 +109,10 @@ class ReceivedLabels(Query):
     """What each receiver is told, added up: a class from every sender, one-hot, less 1/c.
 
     A node tells its label if it is a training id with one, otherwise the best guess of a released model from the
-    node's own features (``row_norm`` scales each feature row to this public norm first). On *owned* a sender of d
-    entries to receivers divides by √d, a number that is its own. On *promised* and *thinned* a node that leaves changes
-    the degrees of others, so nothing is divided, and each sum is clipped to the norm C of :meth:`bound`.
+    node's own features (``row_norm`` and ``length_norm`` scale each feature row first: ``ops.rows.rows_of_norm``). On
+    *owned* a sender of d entries to receivers divides by √d, a number that is its own. On *promised* and *thinned* a
+    node that leaves changes the degrees of others, so nothing is divided, and each sum is clipped to the norm C of
+    :meth:`bound`.
 
     Inputs: ``node_model``, a released network that reads every row by itself (a score that is no number counts as 0);
     ``receivers``, a public mask of node ids.
@@ -146,6 +147,7 @@ class ReceivedLabels(Query):
     num_classes: int
     failure: float | None = None
     row_norm: float | None = None
+    length_norm: float = 0.0
 
     @property
     def words(self) -> str:
@@ -193,6 +195,6 @@ class ReceivedLabels(Query):
 
     def _guesses(self, private: PrivatePart, node_model: nn.Module) -> IntArray:
         features = private.graph.features
-        seen = features if self.row_norm is None else rows_of_norm(features, self.row_norm)
+        seen = features if self.row_norm is None else rows_of_norm(features, self.row_norm, self.length_norm)
         scores = torch.nan_to_num(map_rows(node_model, seen, private.device))
         return np.asarray(scores.argmax(dim=1).cpu().numpy())

@@ -349,7 +349,8 @@ class OwnRecordSteps(GradientSteps):
 
     Inputs beside ``network``: ``frozen``, a released module that turns a node's features into what the network reads
     (once for all steps), and ``beside``, released rows of all nodes that the network reads as a second argument.
-    ``row_norm`` scales every feature row to this public norm first, each by itself.
+    ``row_norm`` scales every feature row to this public norm first, each by itself, and ``length_norm`` adds columns of
+    this norm that say how long it was (``ops.rows.rows_of_norm``).
 
     Guarantee. *Neighbours*: any change of one node's record and edges. *Bound*: an example reads its own node's
     features and label, released values, and nothing of any other node, so the unit touches its own example alone; its
@@ -361,6 +362,7 @@ class OwnRecordSteps(GradientSteps):
 
     ids: Literal["train", "val"] = "train"
     row_norm: float | None = None
+    length_norm: float = 0.0
 
     def touch(self) -> Touch:
         """A node's own example."""
@@ -395,7 +397,9 @@ class OwnRecordSteps(GradientSteps):
             return known
         graph = private.graph
         ids = torch.from_numpy(self._ids(private)).to(private.device)
-        features = graph.features if self.row_norm is None else rows_of_norm(graph.features, self.row_norm)
+        features = graph.features
+        if self.row_norm is not None:
+            features = rows_of_norm(features, self.row_norm, self.length_norm)
         rows = select_rows(feature_tensor(features, private.device), ids)
         if frozen is not None:
             with torch.no_grad():

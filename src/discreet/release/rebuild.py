@@ -31,7 +31,12 @@ _EXACTLY = ("name", "mechanism", "metric", "runs", "shape", "answer_shape")
 _WORDS = ("query", "why", "proof")
 
 
-BEFORE: dict[str, dict[str, Any]] = {"gcon": {"ends": "apart"}, "gcon-ssp": {"ends": "apart"}}
+BEFORE: dict[str, dict[str, Any]] = {
+    "dp-mlp": {"linear": False},
+    "gcon": {"ends": "apart"},
+    "gcon-ssp": {"ends": "apart"},
+    "hop-bayes": {"row_lengths": False},
+}
 """Settings that came later, and what stood for them before, by method: a release without them keeps its plan."""
 
 
@@ -41,7 +46,7 @@ def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeCl
     privacy = Privacy(parse_level(given["level"]), from_json(given["epsilon"]), given["delta"])
     declared = find_method(config["method"])
     kind = load_method(declared)
-    given_settings = {**BEFORE.get(declared.name, {}), **kind.before, **from_json(config["params"])}
+    given_settings = {**BEFORE.get(declared.name, {}), **from_json(config["params"])}
     settings = checked_settings(kind, declared.name, given_settings)
     estimator: NodeClassifier = kind(privacy, compute=compute).set_params(**settings)
     schema = Schema.from_json(config.get("schema") or {})  # releases of before had none

@@ -9,10 +9,11 @@ import torch
 
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
-from discreet.methods.feature_model import ROW_NORM
+from discreet.methods.feature_model import LENGTH_NORM, ROW_NORM
 from discreet.methods.hop_bayes.combiner import Weigher
 from discreet.methods.hop_bayes.evidence import count_receivers, receiver_mask
 from discreet.methods.hop_bayes.node_model import OwnView
+from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy.levels import parse_level
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
 from discreet.queries.gradients import OwnRecordSteps, StepRule
@@ -73,13 +74,16 @@ def _label_links(spec: str, weighted: bool = False) -> QueryCase:
     return QueryCase("links between labels", spec, make, inputs, weighted=weighted)
 
 
-def _labels(spec: str, receivers: str, row_norm: float | None, weighted: bool = False) -> QueryCase:
+def _labels(
+    spec: str, receivers: str, row_norm: float | None, length: float = 0.0, weighted: bool = False
+) -> QueryCase:
     def make(facts: PublicFacts) -> ReceivedLabels:
         count = count_receivers(facts, receivers)
-        return ReceivedLabels(parse_level(spec), count, CLASSES, _failure(spec), row_norm)  # type: ignore[arg-type]
+        return ReceivedLabels(parse_level(spec), count, CLASSES, _failure(spec), row_norm, length)  # type: ignore[arg-type]
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
-        model = hostile_network(public.num_features, CLASSES, rng, hostility)
+        columns = public.num_features + (LENGTH_COLUMNS if length else 0)
+        model = hostile_network(columns, CLASSES, rng, hostility)
         return {"node_model": model, "receivers": receiver_mask(public, receivers)}
 
     name = f"received labels, receivers {receivers}, rows of norm {row_norm}"
@@ -106,7 +110,7 @@ CASES = [
     *(_table(spec) for spec in EDGE_LEVELS),
     *(_messages(spec) for spec in EDGE_LEVELS),
     *(_label_links(spec) for spec in NODE_LEVELS),
-    *(_labels(spec, *how) for spec in NODE_LEVELS for how in (("unlabelled", ROW_NORM), ("all", None))),
+    *(_labels(spec, *how) for spec in NODE_LEVELS for how in (("unlabelled", ROW_NORM, LENGTH_NORM), ("all", None))),
     *(case(spec, weighted=True) for spec in EDGE_LEVELS for case in (_table, _messages)),
     *(_label_links(spec, weighted=True) for spec in NODE_LEVELS),
     *(_labels(spec, "all", None, weighted=True) for spec in NODE_LEVELS),

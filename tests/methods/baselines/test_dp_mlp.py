@@ -14,10 +14,12 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PrivatePart
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.ops.clipping import ClipRule
+from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
 from discreet.queries import gradients
 from discreet.queries.gradients import GradientSteps, OwnRecordSteps, StepRule
+from discreet.release.rebuild import BEFORE
 from tests.methods.audits import BASES, QUICK, audit, node
 
 NETWORK = {**QUICK, "linear": False}
@@ -74,7 +76,7 @@ def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.Mon
 
 
 def facts_of(num_train: int, num_features: int = 100) -> PublicFacts:
-    return PublicFacts(2 * num_train, num_features, 3, num_train, directed=False)
+    return PublicFacts(2 * num_train, num_features, 3, num_train, directed=True)
 
 
 @pytest.mark.parametrize(
@@ -84,20 +86,31 @@ def test_public_facts_decide(num_train: int, epsilon: float, linear: bool) -> No
     """Few labels or much noise: one linear map. Its parameters are those of the stage."""
     plan = DPMLPClassifier(node(epsilon=epsilon), steps=5).plan(facts_of(num_train))
     hidden = 101 * 64 + 65 * 3
-    assert plan.stages[0].shape == (101 * 3 if linear else hidden,)
+    assert plan.stages[0].shape == ((101 + LENGTH_COLUMNS) * 3 if linear else hidden,)
     assert any("one linear map, by public facts" in note for note in plan.notes) == linear
     asked = DPMLPClassifier(node(epsilon=epsilon), steps=5, linear=not linear).plan(facts_of(num_train))
-    assert asked.stages[0].shape == (hidden if linear else 101 * 3,)
+    assert asked.stages[0].shape == (hidden if linear else (101 + LENGTH_COLUMNS) * 3,)
 
 
 def test_a_linear_map_reads_directions_of_rows() -> None:
-    """Rows are brought to one norm, in fits and in predictions."""
+    """Rows are brought to one norm, in fits and in predictions; how long they were is a matter of its own."""
     graph = small_graph(np.random.default_rng(0))
     longer = graph.with_features(7 * graph.features)
-    one, two = (DPMLPClassifier(node(), steps=3, insecure_noise_seed=1).fit(given) for given in (graph, longer))
+    settings = {"steps": 3, "insecure_noise_seed": 1, "row_lengths": False}
+    one, two = (DPMLPClassifier(node(), **settings).fit(given) for given in (graph, longer))
     found = [m.predict_proba(g, uncovered=True) for m, g in ((one, graph), (two, longer), (one, longer))]
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
     np.testing.assert_allclose(found[0], found[2], atol=1e-5)
+    told = DPMLPClassifier(node(), **{**settings, "row_lengths": True}).fit(graph)
+    assert not np.allclose(told.predict_proba(graph, uncovered=True), told.predict_proba(longer, uncovered=True))
+
+
+def test_releases_of_before_are_networks_of_any_number_of_layers() -> None:
+    """A release that names no ``linear`` read features as they are, with one layer too."""
+    graph = small_graph(np.random.default_rng(0))
+    plan = DPMLPClassifier(node(), steps=2, layers=1, **BEFORE["dp-mlp"]).plan(graph.as_directed().public)
+    assert plan.stages[0].shape == ((graph.num_features + 1) * graph.num_classes,)
+    assert plan.stages[0].query.row_norm is None
 
 
 def test_learning_rates_by_kind() -> None:

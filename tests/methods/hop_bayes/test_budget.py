@@ -8,6 +8,7 @@ from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.methods.hop_bayes.budget import NODE_MODEL
 from discreet.methods.hop_bayes.estimator import HopBayes
+from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import NodeLevel
 
@@ -32,11 +33,11 @@ def test_the_split_follows_what_is_public() -> None:
 def test_few_labels_for_many_parameters_get_a_linear_map() -> None:
     few, many = PublicFacts(3000, 1500, 7, 2000, True, 300), PublicFacts(30_000, 50, 3, 20_000, True, 3000)
     for facts, linear, rate in ((few, True, 0.05), (many, False, 0.02)):
-        assert model(4.0)._budget(facts).is_linear is linear
+        assert model(4.0)._budget(facts).model.is_linear is linear
         assert model(4.0)._budget(facts).learning_rate == rate
-        assert model(4.0, linear=not linear)._budget(facts).is_linear is not linear
+        assert model(4.0, linear=not linear)._budget(facts).model.is_linear is not linear
     assert model(step_size=0.3)._budget(few).learning_rate == 0.3
-    width = few.num_features * few.num_classes + few.num_classes
+    width = (few.num_features + LENGTH_COLUMNS + 1) * few.num_classes
     assert model().plan(few).stage(NODE_MODEL).shape == (width,)
 
 

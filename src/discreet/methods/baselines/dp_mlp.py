@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,7 +19,6 @@ from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Rate
 from discreet.methods.trained import PrivatelyTrained
-from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage
@@ -45,6 +44,8 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
     linear
         Whether the network is one linear map, on features scaled row by row to norm 4.5. None: by public facts, where
         noise on the parameters of hidden layers would outweigh what labels teach them (``methods.feature_model``).
+    row_lengths
+        Whether a linear map is also told how long each row was.
     learning_rate
         None: 0.05 for a linear map, 0.01 for a network.
 
@@ -54,15 +55,15 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
     """
 
     declaration = baselines.DP_MLP
-    before: ClassVar[Mapping[str, Any]] = {"linear": False}
 
     _: KW_ONLY
     linear: bool | None = None
+    row_lengths: bool = True
     learning_rate: Rate | None = None
 
     def _model(self, facts: PublicFacts) -> FeatureModel:
         privacy, own = self._checked_privacy(), self.encoder is not None
-        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own)
+        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
     def _rate(self) -> float:
         if self.learning_rate is not None:
@@ -75,7 +76,7 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
         return {"linear": hasattr(self, "plan_") and self._model(self.public_).is_linear}
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
-        kind = f"the network is {self._model(public).describe()}"
+        kind = f"the model is {self._model(public).describe()}"
         return (
             f"{kind}, by public facts (budget, training ids, features)" if self.linear is None else kind,
             "no edge is read, so the degree bound of the level plays no part",
@@ -85,8 +86,16 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
         facts = public[0]
         question = "clipped gradients of the network on the features of training nodes"
         parameters = planned_parameters(self._network(facts, torch.Generator()), facts.num_train)
-        norm = self._model(facts).row_norm
-        query = OwnRecordSteps(level, question, parameters, facts.num_train, self._rule(), row_norm=norm)
+        model = self._model(facts)
+        query = OwnRecordSteps(
+            level,
+            question,
+            parameters,
+            facts.num_train,
+            self._rule(),
+            row_norm=model.row_norm,
+            length_norm=model.length_norm,
+        )
         return [*self._count_stages(facts, level), self._training_stage(STAGE, query, facts.num_nodes)]
 
     def _network(self, public: PublicFacts, generator: torch.Generator) -> nn.Module:
@@ -102,8 +111,7 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        norm = self._model(self.public_).row_norm
-        features = part.features if norm is None else rows_of_norm(part.features, norm)
+        features = self._model(self.public_).rows(part.features)
         logits = map_rows(self.network_, features, self._device)
         return torch.softmax(logits, dim=1).cpu().numpy()
 

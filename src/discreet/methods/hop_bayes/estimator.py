@@ -54,7 +54,6 @@ from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -110,6 +109,8 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     linear
         At those levels, whether the node model is one linear map; None: by public facts, where noise on the parameters
         of hidden layers would outweigh what labels teach them.
+    row_lengths
+        Whether a linear map, which reads feature rows scaled to one norm, is also told how long each row was.
 
     Guarantee, at ``none`` and ``edge``: features and labels are public, so the node model and what each node
     tells depend on no edge. The table has sensitivity 1 (``queries.links``), the evidence √(1 − 1/c)
@@ -138,6 +139,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     clip_norm: Norm = 0.1
     split: tuple[Share, Annotated[float, Field(ge=0, le=1e6)]] | None = None
     linear: bool | None = None
+    row_lengths: bool = True
 
     @property
     def covers(self) -> str:
@@ -184,7 +186,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
 
     def _feature_model(self, facts: PublicFacts) -> FeatureModel:
         privacy, own = self._checked_privacy(), self.encoder is not None
-        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own)
+        return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NodeLevel | NeighborLevel):
@@ -414,8 +416,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     @torch.no_grad()
     def _probabilities_from_own_record(self, part: PublicPart) -> SingleArray:
         """A node's own features beside its released row; on a graph that was not measured, its features alone."""
-        norm = self._feature_model(self.public_).row_norm
-        features = part.features if norm is None else rows_of_norm(part.features, norm)
+        features = self._feature_model(self.public_).rows(part.features)
         own = map_rows(OwnView(self.network_), features, self._device)
         received = self.evidence_.find(part)
         evidence = torch.zeros_like(own) if received is None else self._likelihoods(received, part)

@@ -119,7 +119,8 @@ def records_evidence_stage(public: PublicFacts, number: int, budget: RecordBudge
 
 def _received_labels(graph: PublicFacts, budget: RecordBudget, receivers: str, failure: float | None) -> ReceivedLabels:
     count = count_receivers(graph, receivers)
-    return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, budget.model.row_norm)
+    model = budget.model
+    return ReceivedLabels(budget.level, count, budget.facts.num_classes, failure, model.row_norm, model.length_norm)
 
 
 def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
@@ -130,6 +131,7 @@ def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
         budget.facts.num_train,
         StepRule(steps.clip_norm),
         row_norm=budget.model.row_norm,
+        length_norm=budget.model.length_norm,
     )
     return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps.steps)
 
@@ -143,6 +145,7 @@ def _weights_stage(budget: RecordBudget) -> Stage:
         StepRule(WEIGHT_CLIP),
         ids="val",
         row_norm=budget.model.row_norm,
+        length_norm=budget.model.length_norm,
     )
     return Stage.of(WEIGHTS, query, share=budget.shares[WEIGHTS], runs=WEIGHT_STEPS)
 
