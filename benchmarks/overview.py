@@ -10,6 +10,7 @@ light and dark.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,7 @@ NAMES = {
 FIGURE = Figure(name="overview", title="", x="epsilon", log_x=True)
 ACROSS = 6
 SPEND_NOTHING = ("mlp", "sage")
+SEEDS_FOR_AN_INTERVAL = 3  # of two seeds it is six times as wide as their distance, and hides the rest
 EDGE_AND_NONE = {"edge": ("edge", "none")}
 
 
@@ -67,7 +69,8 @@ def stored(folder: Path) -> list[Point]:
             free = line in SPEND_NOTHING
             key = (at["dataset"], at["level"], line, "any" if free else at["epsilon"])
             if key not in best or point.seeds > best[key].seeds:
-                best[key] = replace(point, at={**at, "name": line}, any_epsilon=free)
+                half = point.half if point.seeds >= SEEDS_FOR_AN_INTERVAL else math.nan
+                best[key] = replace(point, at={**at, "name": line}, any_epsilon=free, half=half)
     return list(best.values())
 
 
