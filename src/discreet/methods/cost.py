@@ -6,7 +6,7 @@ seconds of one core of a common processor. *Memory* is the peak of the process, 
     libraries + 4 bytes per node and feature + 80 bytes per edge + 20 doubles per node and class
 
 Sparse features take what they take, and are not counted. Guarantee: within a factor of two of the measured peak
-(``tests/methods/test_cost.py``); times are rougher, within a factor of three on an idle machine.
+(``tests/methods/test_cost.py``). Times are rougher, and no test compares them with measured ones.
 """
 
 from __future__ import annotations

@@ -328,11 +328,15 @@ def on_device(private: PrivatePart, values: Array | IntArray) -> Tensor:
 
 
 class _Examples(NamedTuple):
-    """What the examples of a fit are made of, on the device: inputs (one row per example), rows beside them, labels."""
+    """What the examples of a fit are made of, on the device: inputs (one row per example), rows beside them, labels.
+
+    ``made_of`` holds the released values behind them: while it does, nothing else gets their identity.
+    """
 
     inputs: Tensor | SparseMatrix
     beside: Tensor | None
     labels: Tensor
+    made_of: tuple[object, ...] = ()
 
     def at(self, positions: IntArray) -> _Examples:
         """The examples at these positions."""
@@ -381,7 +385,7 @@ class OwnRecordSteps(GradientSteps):
         """Cross-entropy of what the network makes of each node's own record."""
         inputs_are = (id(frozen), id(beside))
         examples = self._examples(private, frozen, beside)
-        given, others, labels = self.once(private, inputs_are, positions, lambda: examples.at(positions))
+        given, others, labels, _ = self.once(private, inputs_are, positions, lambda: examples.at(positions))
         return example_losses(network(given) if others is None else network(given, others), labels)
 
     def labels(self, private: PrivatePart, **inputs: Any) -> IntArray:
@@ -405,7 +409,8 @@ class OwnRecordSteps(GradientSteps):
             with torch.no_grad():
                 rows = frozen(rows)
         labels = torch.tensor(graph.labels, device=private.device)[ids]
-        return private.keep(name, _Examples(rows, None if beside is None else beside[ids], labels))
+        rows_beside = None if beside is None else beside[ids]
+        return private.keep(name, _Examples(rows, rows_beside, labels, made_of=(frozen, beside)))
 
     def _ids(self, private: PrivatePart) -> IntArray:
         """The public ids of the examples; validation ids that are training ids too count as those."""
