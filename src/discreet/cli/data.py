@@ -60,7 +60,7 @@ def data(
         raise ParameterError("--out and --partitions go with convert: discreet data convert DATA --out FOLDER …")
     folder = Path(source) if source else None
     if folder is not None:
-        options = GraphOptions(str(folder.resolve()), data_root, columns, schema, directed, edges_until=edges_until)
+        options = GraphOptions(str(folder.absolute()), data_root, columns, schema, directed, edges_until=edges_until)
         _show(options, level, write_schema, as_json)
         return
     if write_schema is not None:
