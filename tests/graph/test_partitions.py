@@ -17,7 +17,7 @@ from discreet.graph import partition_writer
 from discreet.graph.graph import Graph, NamedSplit
 from discreet.graph.io import load_path, save_npz
 from discreet.graph.partition_writer import EdgeBuckets, NewBlock, write_graph, write_partitions
-from discreet.graph.partitions import MANIFEST, GraphInBlocks, Manifest, PartitionedGraph, file_digest
+from discreet.graph.partitions import MANIFEST, GraphInBlocks, Manifest, PartitionedGraph, StoredBlock, file_digest
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP
@@ -232,3 +232,22 @@ def test_direction_that_was_guessed_stays_guessed(tmp_path: Path) -> None:
     write_graph(graph, tmp_path / "parts", 2)
     with PartitionedGraph(tmp_path / "parts") as opened:
         assert opened.graph().inferred == {"direction"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_undirected_graph_holds_both_directions(tmp_path: Path, weighted: bool) -> None:
+    """Bounds rest on it, and only whoever wrote the partitions knew."""
+    one_way = small(directed=True, weighted=weighted)
+    write_graph(one_way, tmp_path / "one", 3)
+    write_graph(one_way.to_undirected(), tmp_path / "both", 3)
+    for name in ("one", "both"):
+        path = tmp_path / name / MANIFEST
+        path.write_text(json.dumps({**json.loads(path.read_text()), "directed": False}))
+    with PartitionedGraph(tmp_path / "both") as partitions:
+        partitions.graph()
+    with PartitionedGraph(tmp_path / "one") as partitions, pytest.raises(GraphError, match="lacks its reverse"):
+        partitions.graph()
+
+
+def test_a_worker_shows_no_counts() -> None:
+    assert "77" not in repr(StoredBlock(0, 0, 5, 77, {}))

@@ -60,6 +60,7 @@ def _local(distributed: Any, workers: int) -> Any:
             memory_limit=0,
             dashboard_address=None,
             host="127.0.0.1",
+            security=True,  # keys of this cluster alone: other accounts of the machine cannot give it work
             silence_logs=logging.CRITICAL,
         )
 

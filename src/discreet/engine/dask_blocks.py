@@ -46,10 +46,29 @@ class BlockSums:
         return int(np.load(self.tables[0], mmap_mode="r").shape[1])
 
     def __call__(self, block: StoredBlock) -> FloatArray:
-        """The sums of the block's receivers."""
+        """The sums of the block's receivers.
+
+        Dask writes what a task raises to the worker's log, so an error of any other kind is named and no more.
+        """
+        try:
+            return self._sums(block)
+        except DiscreetError:
+            raise
+        except Exception as error:
+            raise _block_error(block, error) from None
+
+    def _sums(self, block: StoredBlock) -> FloatArray:
         rows = [np.load(path, mmap_mode="r") for path in self.tables]
         heard = None if self.hears is None else np.load(self.hears, mmap_mode="r")[block.rows]
         return sum_block(Path(self.folder), block, self.num_nodes, rows, hears=heard, weighted=self.weighted)
+
+
+def _block_error(block: StoredBlock, error: Exception) -> EngineError:
+    """One sentence with the kind of error alone: its words may name sizes that are private."""
+    return EngineError(
+        f"workers could not sum over block {block.number} ({type(error).__name__}): each needs this version of "
+        "discreet[cluster], the partitions under the same path, and memory for one block"
+    )
 
 
 class DaskBlocks:
@@ -133,10 +152,7 @@ class DaskBlocks:
         except DiscreetError:
             raise
         except Exception as error:
-            raise EngineError(
-                f"workers could not sum over block {block.number} ({type(error).__name__}): each needs this version of "
-                "discreet[cluster], the partitions under the same path, and memory for one block"
-            ) from None
+            raise _block_error(block, error) from None
         return found
 
     def _report(self, done: int, total: int) -> None:

@@ -48,7 +48,7 @@ def write_partitions(folder: Path, facts: Manifest, blocks: Iterable[NewBlock]) 
     """
     check_free(folder)
     with whole(folder) as temporary:
-        temporary.mkdir()
+        temporary.mkdir(mode=0o700)
         stored: list[StoredBlock] = []
         first = 0
         for number, block in enumerate(blocks):
@@ -177,7 +177,7 @@ class EdgeBuckets:
     def __init__(self, scratch: Path, num_nodes: int, partitions: int) -> None:
         """Nothing is kept yet."""
         PARTITIONS.check("the number of partitions", partitions)
-        scratch.mkdir()
+        scratch.mkdir(mode=0o700)
         self._scratch, self.num_nodes = scratch, num_nodes
         self._bounds = np.asarray(block_bounds(num_nodes, partitions))
         self._type = np.dtype(np.int32 if num_nodes < 2**31 else np.int64)

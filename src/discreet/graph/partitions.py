@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ import scipy.sparse as sp
 from discreet.arrays import Array, FloatArray, IntArray, SingleArray
 from discreet.errors import DataNotFoundError, GraphError, ParameterError
 from discreet.files import read_text, temporary_name
-from discreet.graph.clean import Features
+from discreet.graph.clean import LARGEST_FEATURE, Features
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.schema import Schema
 
@@ -49,8 +50,8 @@ class StoredBlock:
     number: int
     first: int
     nodes: int
-    entries: int
-    digests: Mapping[str, str]
+    entries: int = field(repr=False)  # workers' logs show what they were given, and this is private
+    digests: Mapping[str, str] = field(repr=False)
 
     @property
     def rows(self) -> slice:
@@ -167,7 +168,8 @@ def read_edges(
         key_rises = (np.diff(target) > 0) | ((np.diff(target) == 0) & (np.diff(source) > 0))
         inside = block.first <= int(target[0]) and int(target[-1]) < block.rows.stop
         scales = all(w.dtype == np.float32 and bool(((w >= 0) & (w <= 1)).all()) for w in rest)
-        if not inside or not scales or not key_rises.all() or int(source.min()) < 0 or int(source.max()) >= num_nodes:
+        known = int(source.min()) >= 0 and int(source.max()) < num_nodes
+        if not (inside and scales and known and key_rises.all() and (source != target).all()):
             raise wrong
     counts = np.bincount(target - block.first, minlength=block.nodes)
     index = np.int32 if max(num_nodes, block.entries) < 2**31 - 1 else np.int64
@@ -340,8 +342,10 @@ class PartitionedGraph:
     def graph(self, blocks: EdgeBlocks | None = None) -> GraphInBlocks:
         """The graph with edges in blocks, summed over by ``blocks``; by this process where that is None.
 
-        Dense features are mapped from one file on disk, so that memory holds what is in use.
+        That an undirected graph holds both directions of every edge is checked here: bounds rest on it. Dense
+        features are mapped from one file on disk, so that memory holds what is in use.
         """
+        self._check_both_ways()
         on_disk = BlocksOnDisk(self.folder, self.manifest) if blocks is None else blocks
         nothing = np.broadcast_to(np.int64(0), (self.manifest.num_nodes + 1,))
         weights = np.empty(0, dtype=np.float32) if self.manifest.weighted else None
@@ -422,7 +426,7 @@ class PartitionedGraph:
             path = self.folder / block.nodes_file
             (lists,) = read_columns(path, ["features"])
             values = np.asarray(lists.flatten(), dtype=np.float32)
-            if len(lists) != block.nodes or values.size != block.nodes * shape[1] or not np.isfinite(values).all():
+            if len(lists) != block.nodes or values.size != block.nodes * shape[1] or not _within_range(values):
                 raise GraphError(f"{path} does not hold the features that its manifest states")
             rows[block.rows] = values.reshape(block.nodes, shape[1])
         if not isinstance(rows, np.memmap):
@@ -443,18 +447,52 @@ class PartitionedGraph:
                 part.check_format(full_check=True)
             except ValueError:
                 raise GraphError(f"{path} does not hold the features that its manifest states") from None
-            if not np.isfinite(data).all():
+            if not _within_range(data):
                 raise GraphError(f"{path} does not hold the features that its manifest states")
             parts.append(part)
         return sp.csr_array(sp.vstack(parts, format="csr"))
 
-    # ---------------------------------------------------------------- digests
+    # ---------------------------------------------------------------- checks
+
+    def _check_both_ways(self) -> None:
+        """Refuse an undirected graph in which an edge lacks its reverse, or has another weight there.
+
+        Each entry adds a keyed hash of its edge, with a sign for its direction. The sum is zero if every edge stands
+        both ways, and otherwise with probability about 2⁻⁶⁴.
+        """
+        known = self.manifest
+        if known.directed:
+            return
+        key, total = np.frombuffer(secrets.token_bytes(8), dtype=np.uint64), 0
+        for block in known.blocks:
+            indptr, source, weights = read_edges(self.folder, block, known.num_nodes, weighted=known.weighted)
+            target = np.repeat(np.arange(block.first, block.rows.stop), np.diff(indptr))
+            ends = np.minimum(source, target).astype(np.uint64), np.maximum(source, target).astype(np.uint64)
+            found = _mixed(_mixed(ends[0] + key) + ends[1])
+            if weights is not None:
+                found = _mixed(found + weights.view(np.uint32))
+            forward = source < target
+            total += int(found[forward].sum(dtype=np.uint64)) - int(found[~forward].sum(dtype=np.uint64))
+        if total % 2**64:
+            raise GraphError(f"{self.folder}: directed is false in the manifest, but an edge lacks its reverse")
 
     def _check_digests(self) -> None:
         for block in self.manifest.blocks:
             for name in (block.edges_file, block.nodes_file):
                 if file_digest(self.folder / name) != block.digests.get(name):
                     raise GraphError(f"{self.folder / name} is not the partition that the manifest states")
+
+
+def _within_range(values: Array) -> bool:
+    """Whether features are numbers, none larger than those that are read from other files."""
+    return bool((np.abs(values) <= LARGEST_FEATURE).all())
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Every word through the finaliser of splitmix64 (Steele, Lea and Flood 2014); products wrap around."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 def file_digest(path: Path) -> str:

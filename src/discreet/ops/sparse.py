@@ -217,11 +217,21 @@ AT_ONCE = 1 << 16
 
 @torch.no_grad()
 def map_rows(
-    module: Callable[[Tensor | SparseMatrix], Tensor], features: Array | sp.csr_array, device: str | torch.device
+    module: Callable[..., Tensor],
+    features: Array | sp.csr_array,
+    device: str | torch.device,
+    beside: Tensor | None = None,
 ) -> Tensor:
-    """What the module makes of every row of the features, a portion at a time; it must read each row by itself."""
-    starts = range(0, max(features.shape[0], 1), AT_ONCE)
-    return torch.cat([module(feature_tensor(features[start : start + AT_ONCE], device)) for start in starts])
+    """What the module makes of every row of the features (and of the row ``beside`` it), a portion at a time.
+
+    It must read each row by itself.
+    """
+    found = []
+    for start in range(0, max(features.shape[0], 1), AT_ONCE):
+        portion = slice(start, start + AT_ONCE)
+        rows = feature_tensor(features[portion], device)
+        found.append(module(rows) if beside is None else module(rows, beside[portion]))
+    return torch.cat(found)
 
 
 def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | SparseMatrix:

@@ -27,10 +27,10 @@ class NeighbourSums(Query):
     """The sum (``mean``, ``symmetric``) over each node's neighbours of one row of norm at most 1 per node.
 
     Inputs: ``rows``, public or released, one per node; or, where features are private, ``encoder``, a released network
-    whose centred output on each node's own features is that node's row. Either way rows are scaled to unit norm here
-    (one that is not finite becomes zero).
+    whose centred output on each node's own features (and its own row of ``beside``, released) is that node's row.
+    Either way rows are scaled to unit norm here (one that is not finite becomes zero).
 
-    Guarantee, for every ``rows`` and every ``encoder``:
+    Guarantee, for every ``rows``, ``encoder`` and ``beside``:
 
     *edge*: :func:`edge_sensitivity`. *node* and *k neighbours*: ``reach.hop_sensitivity`` over the level's bounded
     graph bounds the rows of others, ``reach.own_row_change`` the unit's own. All rows are covered on every basis, so
@@ -87,13 +87,19 @@ class NeighbourSums(Query):
 
     @torch.no_grad()
     def answer(
-        self, private: PrivatePart, *, rows: Tensor | None = None, encoder: nn.Module | None = None, **inputs: Any
+        self,
+        private: PrivatePart,
+        *,
+        rows: Tensor | None = None,
+        encoder: nn.Module | None = None,
+        beside: Tensor | None = None,
+        **inputs: Any,
     ) -> FloatArray:
         """Sums in double precision, so that rounding stays far below the bound."""
         if encoder is not None:
             if self.hop > 1:
                 raise PlanViolationError("hops after the first read released rows, not an encoder")
-            encoded = map_rows(encoder, private.graph.features, private.device)
+            encoded = map_rows(encoder, private.graph.features, private.device, beside)
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None
         sent = finite_rows(normalize_rows(rows)).cpu().numpy()

@@ -12,6 +12,7 @@ from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.progressive.lpgnet import LPGNet
 from discreet.methods.progressive.progap import ProGAP
+from discreet.ops import sparse
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, parse_level
 from tests.methods.audits import audit
@@ -91,3 +92,10 @@ def test_what_neighbours_are_helps() -> None:
         alone = model._logits(part, []).argmax(dim=1).numpy()
         test = graph.mask("test")
         assert model.score(graph, "test") > (alone == graph.labels)[test].mean()
+
+
+def test_more_nodes_than_a_network_is_shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = split(csbm(40, num_features=4, average_degree=4), "75/10/15", seed=0)
+    monkeypatch.setattr(sparse, "AT_ONCE", 16)
+    model = ProGAP(Privacy(parse_level("node:owned,max_degree=3"), 8.0), hidden=4, steps=2, head_steps=2)
+    assert model.fit(graph).predict(graph, audience="owner").shape == (40,)

@@ -38,13 +38,13 @@ ENCODER = "encoder"
 class _StageLogits(nn.Module):
     """What a stage makes of every node: its network on the node's own features beside what has arrived."""
 
-    def __init__(self, view: OwnView, head: Head, arrived: Tensor) -> None:
+    def __init__(self, view: OwnView, head: Head) -> None:
         super().__init__()
-        self.view, self.head, self._arrived = view, head, arrived
+        self.view, self.head = view, head
 
-    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+    def forward(self, features: Tensor | SparseMatrix, arrived: Tensor) -> Tensor:
         """Logits, one row per node: each reads its own features and released rows."""
-        logits: Tensor = self.head(torch.cat([self.view(features), self._arrived], dim=1))
+        logits: Tensor = self.head(torch.cat([self.view(features), arrived], dim=1))
         return logits
 
 
@@ -155,11 +155,11 @@ class ProGAP(ProgressiveClassifier):
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
         if not self._records_are_private():
             return super()._ask(part, number, stage, curator)
-        network: nn.Module = self.encoder_
-        if stage > 1:
-            network = _StageLogits(self._own_view(), self.heads_[stage - 2], torch.cat(self.caches_[number], dim=1))
-        found: Array = curator.ask(stage_name(number, stage), encoder=network)
-        return found
+        if stage == 1:
+            return curator.ask(stage_name(number, stage), encoder=self.encoder_)
+        network = _StageLogits(self._own_view(), self.heads_[stage - 2])
+        arrived = torch.cat(self.caches_[number], dim=1)
+        return curator.ask(stage_name(number, stage), encoder=network, beside=arrived)
 
     def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
         return finite_rows(normalize_rows(logits - logits.mean(dim=1, keepdim=True)))
