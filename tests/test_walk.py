@@ -21,7 +21,7 @@ from discreet.cli import main
 PACKAGE = Path(discreet.__file__).parent
 PAGE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
 # A base class and the classes that fill it in: the estimator with its methods, noisy steps with their queries.
-BASES = {"methods/base.py": "methods/", "queries/gradients.py": "queries/"}
+BASES = {"methods/base.py": "methods/", "methods/trained.py": "methods/", "queries/gradients.py": "queries/"}
 STATED = re.compile(r"^\| `train --method ([\w-]+) --level (\w+)` \| (\d+) \| (\d+) \|$", re.MULTILINE)
 
 
