@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from discreet.errors import ParameterError
 from discreet.ops.rows import (
     LENGTH_COLUMNS,
+    SUM_PLACES,
     clip_rows,
     cut_rows,
     cut_sparse_rows,
     damp_rows,
     normalize_rows,
+    on_lattice,
     rows_of_norm,
 )
 
@@ -117,3 +119,15 @@ def test_norms_hold_at_every_width(width: int) -> None:
     row[:, :4] = 1.0
     for bounded in (normalize_rows(row), clip_rows(row, 1.0), clip_rows(1e3 * row, 1.0)):
         assert float(torch.linalg.vector_norm(bounded.double())) <= 1.0
+
+
+def test_rows_on_a_lattice_are_no_longer_and_their_sums_are_exact() -> None:
+    """The same rows, added in any order, give the same bits, though other doubles do not."""
+    rng = np.random.default_rng(0)
+    rows = cut_rows(rng.standard_normal((20_000, 3)) * 10.0 ** rng.integers(-6, 3, (20_000, 1)), 1.0)
+    found = on_lattice(rows, SUM_PLACES)
+    assert (np.abs(found) <= np.abs(rows)).all()
+    assert np.abs(found - rows).max() < 2.0**-SUM_PLACES
+    orders = [rng.permutation(len(rows)) for _ in range(5)]
+    assert len({np.cumsum(found[order], axis=0)[-1].tobytes() for order in orders}) == 1
+    assert len({np.cumsum(rows[order], axis=0)[-1].tobytes() for order in orders}) > 1

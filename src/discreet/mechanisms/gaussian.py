@@ -10,8 +10,9 @@ from discreet.mechanisms.grid import Grid
 from discreet.privacy.plan import Stage
 
 ROUNDING_ROOM = 2.0**-20
-"""Of the sensitivity, for rounding in the query's own sums. A row of D terms of length 1, added in double precision,
-errs by at most D²·2⁻⁵³, and rows that no change touches are the same bits: for D up to 2¹⁵ this is ample."""
+"""Of the sensitivity, for rounding in the query's own sums. Sums over edges without weights (up to 2³⁰ of them) and the
+table of links (2²⁹) are exact: ``ops.rows.on_lattice``. Elsewhere a row of D terms of length 1, added in double
+precision, errs by at most D²·2⁻⁵³, and rows that no change touches are the same bits: for D up to 2¹⁵ this is ample."""
 
 
 def release(value: Array, stage: Stage, randomness: Randomness) -> Array:

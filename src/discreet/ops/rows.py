@@ -16,6 +16,10 @@ _MARGIN = 1 - 1e-6
 # Sums over a million neighbours in double precision err by less than this part.
 _DOUBLE_MARGIN = 1 - 1e-10
 _AT_ONCE = 1 << 14
+# Binary places of rows whose sums are exact up to 2³⁰ terms of norm 1, far finer than any noise.
+SUM_PLACES = 23
+# The same for products of such rows with their sums: exact up to 2²⁹ edges.
+PRODUCT_PLACES = 12
 
 
 def normalize_rows(rows: Tensor) -> Tensor:
@@ -46,6 +50,16 @@ def cut_rows(rows: Array, norm: float) -> FloatArray:
     with np.errstate(over="ignore"):
         lengths = np.linalg.norm(finite, axis=1, keepdims=True)
     return np.asarray(finite * (bound / np.maximum(lengths, bound if bound > 0 else 1.0)))
+
+
+def on_lattice(rows: Array, places: int) -> FloatArray:
+    """Each entry cut off, towards zero, at a multiple of 2^−places.
+
+    Guarantee: no row becomes longer, and each depends on itself alone. Sums of such rows are exact in double precision,
+    in whatever order, while they stay below 2^(53 − places): rows of norm 1 in 23 places up to 2³⁰ of them.
+    """
+    scale = 2.0**places
+    return np.asarray(np.trunc(np.asarray(rows, dtype=np.float64) * scale) / scale)
 
 
 def cut_sparse_rows(rows: sp.csr_array, norm: float) -> sp.csr_array:

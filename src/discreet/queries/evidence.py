@@ -14,7 +14,7 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.edge_sums import edge_sums, sums_over_edges
-from discreet.ops.rows import cut_rows, rows_of_norm
+from discreet.ops.rows import SUM_PLACES, cut_rows, on_lattice, rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
@@ -80,7 +80,7 @@ class ReceivedMessages(Query):
         return True
 
     def answer(self, private: PrivatePart, *, messages: Array, receivers: BoolArray, **inputs: Any) -> FloatArray:
-        """Sums in double precision, so that rounding stays far below the bound."""
+        """Sums in double precision, exact where edges have no weights."""
         return arranged_sums(private.graph, messages, receivers, message_bound(self.num_classes))
 
 
@@ -91,10 +91,11 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
     and no receiver. On directed graphs everyone hears everyone in full.
     """
-    full = cut_rows(messages, bound)
+    full = on_lattice(cut_rows(messages, bound), SUM_PLACES)
     if graph.directed:
         return sums_over_edges(graph, full)
-    short, chosen = cut_rows(messages, bound / math.sqrt(2)), np.asarray(receivers, dtype=np.bool_)
+    short = on_lattice(cut_rows(messages, bound / math.sqrt(2)), SUM_PLACES)
+    chosen = np.asarray(receivers, dtype=np.bool_)
     to_receivers, to_others = full, short
     to_receivers[chosen] = short[chosen]
     to_others[chosen] = 0.0

@@ -13,7 +13,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.edge_sums import edge_sums, sums_over_edges
-from discreet.ops.rows import cut_rows
+from discreet.ops.rows import PRODUCT_PLACES, cut_rows, on_lattice
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -71,8 +71,8 @@ class LinkTable(Query):
         return True
 
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
-        """The table, in double precision: rounding stays far below the bound."""
-        sent = cut_rows(rows, 1.0)
+        """The table in double precision, exact where edges have no weights."""
+        sent = on_lattice(cut_rows(rows, 1.0), PRODUCT_PLACES)
         table = sent.T @ sums_over_edges(private.graph, sent)
         return np.asarray(table if private.graph.directed else table / 2)
 

@@ -13,7 +13,7 @@ from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.edge_sums import neighbour_sums
-from discreet.ops.rows import clip_rows, finite_rows, normalize_rows
+from discreet.ops.rows import SUM_PLACES, clip_rows, finite_rows, normalize_rows, on_lattice
 from discreet.ops.sparse import Aggregation, map_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
@@ -95,14 +95,14 @@ class NeighbourSums(Query):
         beside: Tensor | None = None,
         **inputs: Any,
     ) -> FloatArray:
-        """Sums in double precision, so that rounding stays far below the bound."""
+        """Sums in double precision, exact where edges have no weights."""
         if encoder is not None:
             if self.hop > 1:
                 raise PlanViolationError("hops after the first read released rows, not an encoder")
             encoded = map_rows(encoder, private.graph.features, private.device, beside)
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None
-        sent = finite_rows(normalize_rows(rows)).cpu().numpy()
+        sent = on_lattice(finite_rows(normalize_rows(rows)).cpu().numpy(), SUM_PLACES)
         sums = neighbour_sums(bounded_graph(private, self.level), sent, self.aggregation)
         clip = self.bound().clip
         return sums if clip is None else clip_rows(torch.from_numpy(sums), clip).numpy()
