@@ -128,6 +128,10 @@ def test_a_fit_is_the_fit_of_the_local_engine(opened: Open, method: str) -> None
     assert np.array_equal(one.predict_proba(graph), two.predict_proba(spread))
 
 
+def test_a_local_cluster_talks_to_those_with_its_keys_alone(client: Any) -> None:
+    assert client.scheduler.address.startswith("tls://127.0.0.1:")
+
+
 def test_a_worker_that_is_killed_changes_nothing(opened: Open, client: Any) -> None:
     graph, killed = graph_of(), []
 
