@@ -56,13 +56,14 @@ def made_by(suite: Suite, rows: list[dict[str, Any]]) -> str:
     days = sorted({row["started"][:10] for row in rows if "started" in row})
     when = " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "not run"
     torch = ", ".join(sorted({row["versions"].get("torch", "?") for row in rows}))
+    devices = sorted({row.get("device", "cpu") for row in rows} - {"cpu"})
+    where = f", some on {' and '.join(devices)}" if devices else ""
     seeds = sorted({row["trial"]["seed"] for row in rows})
     span = f"seeds {seeds[0]} to {seeds[-1]}" if seeds else "no seeds"
     failed = sum(row["status"] != "ok" for row in rows)
     count = f"{len(rows)} trials" + (f", {failed} failed" if failed else "")
-    return (
-        f"`discreet bench {suite.name}` ({when}; {span}; {count}; torch {torch}; points in `results/{suite.name}.csv`)"
-    )
+    made = f"{when}; {span}; {count}; torch {torch}{where}"
+    return f"`discreet bench {suite.name}` ({made}; points in `results/{suite.name}.csv`)"
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ def test_a_suite_runs_and_is_not_run_again(tmp_path: Path, capsys: pytest.Captur
     assert fine["peak_rss_mb"] > 50
     assert {"python", "torch", "discreet", "source", "dp-accounting"} <= fine["versions"].keys()
     assert fine["trial"]["seed"] in (0, 1, 2)
+    assert fine["device"] == "cpu"
     assert {item.name for item in out.iterdir()} == {RESULTS, "tables.md", "tables.tex", "cells.csv"}
 
     before = (out / RESULTS).read_bytes()
@@ -150,6 +151,16 @@ def test_a_worker_that_is_killed_or_late_is_a_row_and_the_rest_goes_on() -> None
     assert rows[0]["id"] == first.id
 
 
+def test_the_device_that_is_asked_for_computes_and_its_row_says_so() -> None:
+    nowhere = "cuda:99"  # what no machine has: the fit refuses it, so it was asked to run there
+    row = execute(trials(2, 1)[0], None, nowhere)
+    assert (row["status"], row["device"]) == ("failed", nowhere)
+    assert nowhere in row["reason"]
+    rows: list[dict[str, Any]] = []
+    run_all(trials(2, 1), 1, None, rows.append, device=nowhere)
+    assert [row["device"] for row in rows] == [nowhere]
+
+
 def test_nothing_runs_where_the_suite_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     for change, near in (('"mlp"', '"mpl"'), ("small", "smal"), ("hidden", "hiden")):
@@ -164,6 +175,7 @@ def test_nothing_runs_where_the_suite_is_wrong(tmp_path: Path, capsys: pytest.Ca
     assert "smoke" in capsys.readouterr().err
     assert main(["bench"]) == 2
     assert main(["bench", "smoke", "--format", "word"]) == 2
+    assert main(["bench", "smoke", "--device", "cuda:99", "--out", str(out)]) == 2
     assert not out.exists()
 
 

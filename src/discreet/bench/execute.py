@@ -24,12 +24,12 @@ from discreet.files import to_json
 PACKAGES = ("discreet", "torch", "numpy", "scipy", "dp-accounting")
 
 
-def execute(trial: Trial, root: Path | None) -> dict[str, Any]:
-    """Run a trial; whatever goes wrong becomes a row with its reason."""
+def execute(trial: Trial, root: Path | None, device: str = "cpu") -> dict[str, Any]:
+    """Run a trial, its arithmetic on ``device``; whatever goes wrong becomes a row with its reason."""
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     _reset_peak()
     try:
-        outcome = {"status": "ok", "reason": None, **_run(trial, root)}
+        outcome = {"status": "ok", "reason": None, **_run(trial, root, device)}
     except Exception as error:  # a failed trial must not stop the others
         outcome = {"status": "failed", "reason": reason_of(error)}
     return {
@@ -38,6 +38,7 @@ def execute(trial: Trial, root: Path | None) -> dict[str, Any]:
         "wall_seconds": time.perf_counter() - clock,
         "peak_rss_mb": _peak_mb(),
         "started": started,
+        "device": device,
     }
 
 
@@ -59,7 +60,7 @@ def reason_of(error: BaseException) -> str:
     return text if ours and text else f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
-def _run(trial: Trial, root: Path | None) -> dict[str, Any]:
+def _run(trial: Trial, root: Path | None, device: str) -> dict[str, Any]:
     if trial.measure is not None:
         from discreet.bench.measures import run_measure
 
@@ -67,10 +68,11 @@ def _run(trial: Trial, root: Path | None) -> dict[str, Any]:
         found = run_measure(trial.measure, trial.settings, trial.seed)
         return {"metrics": found, "seconds": time.perf_counter() - clock}
     from discreet.graph.splits import split
+    from discreet.methods.parameters import Compute
     from discreet.release.evaluate import evaluate
 
     graph = split(graph_of(trial.dataset, trial.seed, root), trial.split, trial.seed)
-    estimator = estimator_of(trial).fit(graph)
+    estimator = estimator_of(trial).set_params(compute=Compute(device)).fit(graph)
     figures = evaluate(estimator, graph)
     return {
         "metrics": {metric: figures[metric] for metric in SCORES},

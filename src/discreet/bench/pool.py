@@ -19,9 +19,9 @@ Row = dict[str, Any]
 class TrialWorker(Worker):
     """A process that runs one trial at a time."""
 
-    def __init__(self, root: Path | None) -> None:
+    def __init__(self, root: Path | None, device: str) -> None:
         """Start the process."""
-        super().__init__(_serve, root)
+        super().__init__(_serve, root, device)
         self.trial: Trial | None = None
         self.ready = False
         self.since = math.inf
@@ -44,7 +44,12 @@ class TrialWorker(Worker):
 
 
 def run_all(
-    trials: Iterable[Trial], jobs: int, root: Path | None, done: Callable[[Row], None], timeout: float | None = None
+    trials: Iterable[Trial],
+    jobs: int,
+    root: Path | None,
+    done: Callable[[Row], None],
+    timeout: float | None = None,
+    device: str = "cpu",
 ) -> None:
     """Run the trials on ``jobs`` workers and hand each row to ``done``, in this process, as it comes."""
     queue = iter(trials)
@@ -53,7 +58,7 @@ def run_all(
         for _ in range(jobs):
             trial = next(queue, None)
             if trial is not None:
-                workers.append(_started(root, trial))
+                workers.append(_started(root, device, trial))
         while workers:
             for worker in _ready(workers, timeout):
                 answer = worker.take()
@@ -67,14 +72,14 @@ def run_all(
                 worker.stop()
                 workers.remove(worker)
                 if trial is not None:
-                    workers.append(_started(root, trial))
+                    workers.append(_started(root, device, trial))
     finally:
         for worker in workers:
             worker.stop()
 
 
-def _started(root: Path | None, trial: Trial) -> TrialWorker:
-    worker = TrialWorker(root)
+def _started(root: Path | None, device: str, trial: Trial) -> TrialWorker:
+    worker = TrialWorker(root, device)
     worker.give(trial)
     return worker
 
@@ -108,7 +113,7 @@ def _died(worker: TrialWorker, timeout: float | None) -> Row:
 # -------------------------------------------------------------------- in the worker
 
 
-def _serve(pipe: Connection, root: Path | None) -> None:
+def _serve(pipe: Connection, root: Path | None, device: str) -> None:
     """Run what comes through the pipe, until it ends."""
     import torch
 
@@ -122,7 +127,7 @@ def _serve(pipe: Connection, root: Path | None) -> None:
             content = pipe.recv()
         except (EOFError, OSError):
             return
-        row = execute(Trial.from_json(content), root)
+        row = execute(Trial.from_json(content), root, device)
         try:
             pipe.send(row)
         except OSError:

@@ -35,6 +35,7 @@ class Options:
     retry_failed: bool = False
     timeout: float | None = None
     verbose: bool = False
+    device: str = "cpu"
 
 
 @dataclass
@@ -68,7 +69,8 @@ def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
                 tell(row)
 
             try:
-                run_all(todo, min(options.jobs, max(1, len(todo))), options.data_root, done, options.timeout)
+                jobs = min(options.jobs, max(1, len(todo)))
+                run_all(todo, jobs, options.data_root, done, options.timeout, options.device)
             except KeyboardInterrupt:
                 kept = f"{clock.done} of {len(todo)} trials are kept in {folder / RESULTS}"
                 raise InterruptedRunError(f"interrupted; {kept}: the same command goes on from there") from None

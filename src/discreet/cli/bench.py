@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import DataRoot, Json
+from discreet.cli.options import ComputeOptions, DataRoot, Device, Json
 from discreet.cli.output import NOTE, print_json, print_rows
 from discreet.errors import DataNotFoundError, ParameterError
 from discreet.limits import SEED, THREADS, TRIALS
@@ -69,6 +69,7 @@ class RunOptions:
     ] = False
     data_root: DataRoot = None
     verbose: Annotated[bool, typer.Option("--verbose", help="One line per trial on standard error.")] = False
+    device: Device = "cpu"
 
     def run(self, suite: Suite, entries: Sequence[Entry], folder: Path) -> Outcome:
         """Run what the folder lacks, or read what it has."""
@@ -77,11 +78,9 @@ class RunOptions:
 
         if not self.tables_only:
             jobs = self.jobs or suite.jobs or default_jobs()
-            return run(
-                entries,
-                folder,
-                Options(jobs, self.data_root, self.strict, self.retry_failed, self.timeout, self.verbose),
-            )
+            ComputeOptions(self.device).prepare()
+            how = (self.strict, self.retry_failed, self.timeout, self.verbose, self.device)
+            return run(entries, folder, Options(jobs, self.data_root, *how))
         if not folder.is_dir():
             raise DataNotFoundError(f"there are no results at {folder}")
         return Outcome(read_rows(folder))
