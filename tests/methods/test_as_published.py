@@ -42,6 +42,7 @@ def test_it_is_a_claim_that_covers_nothing(
     assert (plan.accounting, plan.covers, plan.epsilon) == ("as-published", "nothing", 2.0)
     assert min(plan.spend().values()) > 2.0
     assert "NOT VERIFIED" in str(plan)
+    assert "are covered" not in str(plan)
     if ratio is not None:
         stage = {"dpdgc": "embedding", "dp-gnn": "network"}[made.method]
         name = "rows" if (made.method, privacy.level.kind) == ("dpdgc", "edge") else stage
@@ -50,6 +51,8 @@ def test_it_is_a_claim_that_covers_nothing(
     made.fit(graph).save(tmp_path / "release")
     failed = [check.name for check in verify(tmp_path / "release") if not check.passed]
     assert failed == ["accounting", "noise"]
+    refused = made._uncovered_on(graph)
+    assert refused is None or "no guarantee covers it" in refused
 
 
 def test_flat_clipping_has_no_claim() -> None:

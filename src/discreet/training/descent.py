@@ -130,10 +130,15 @@ class TrainOptions:
 
     def for_head(self, rows: int) -> TrainOptions:
         """As many steps where rows are few: else a head that starts at random would hardly leave its start."""
-        if self.batch_size is None:
-            return self
-        steps = -(-rows // self.course(rows)[0])
-        return replace(self, epochs=self.epochs * max(1, STEPS_OF_A_PASS // steps))
+        return replace(self, epochs=self.epochs * self._repeats(rows)) if self.has_few(rows) else self
+
+    def has_few(self, rows: int) -> bool:
+        """Whether a pass over so many rows has at most half of the steps that the passes of a head are made for."""
+        return self.batch_size is not None and self._repeats(rows) > 1
+
+    def _repeats(self, rows: int) -> int:
+        """How many passes have the steps of one that a head is made for."""
+        return STEPS_OF_A_PASS // -(-rows // self.course(rows)[0])
 
 
 def training_rows(part: PublicPart) -> IntArray:

@@ -201,7 +201,8 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
         if self.inference == "noisy":
             return None if here else "outputs were released for the training graph alone"
         if self.inference == "visible":
-            return "a prediction reads its node's neighbourhood without noise; the guarantee covers the weights alone"
+            alone = "no guarantee covers it" if self._published() else "the guarantee covers the weights alone"
+            return f"a prediction reads its node's neighbourhood without noise; {alone}"
         if here:
             return "this has the nodes of the training graph, and inference is disjoint"
         return "predictions are for graphs in which nothing is private: pass public=True"

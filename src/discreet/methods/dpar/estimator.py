@@ -257,16 +257,15 @@ class DPAR(PrivatelyTrained):
         return MLP(widths, self.activation, 0.0, generator)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
-        notes = [
-            "prediction reads edges and neighbours' features without noise: weights are covered, predictions are not"
-        ]
-        if isinstance(level, NoPrivacy):
-            return notes
-        if self._published:
+        open_door = "prediction reads edges and neighbours' features without noise"
+        if self._published and not isinstance(level, NoPrivacy):
             return [
-                *notes,
+                open_door,
                 "the claim is about a node with all of its edges; what is proved is about the relation above",
             ]
+        notes = [f"{open_door}: weights are covered, predictions are not"]
+        if isinstance(level, NoPrivacy):
+            return notes
         share = self._share(public, level)
         notes.append("all edges of a node are protected, and the degree bound of the level plays no part")
         if share == 0 and self.structure_share == "auto":
@@ -337,7 +336,8 @@ class DPAR(PrivatelyTrained):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        return "a prediction reads edges and the features of neighbours; the guarantee covers the weights alone"
+        alone = "no guarantee covers it" if self._published else "the guarantee covers the weights alone"
+        return f"a prediction reads edges and the features of neighbours; {alone}"
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

@@ -28,10 +28,10 @@ from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.class_weights import WeighsClasses, class_shares, with_weights
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.extension import unpaid_edges
+from discreet.methods.head_start import StartsHead
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import TrainedClassifier
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy
@@ -57,7 +57,7 @@ ENCODER, HEAD = "encoder", "head"
 
 
 @dataclass(eq=False, repr=False)
-class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
+class GAP(TakesEncoder, WeighsClasses, StartsHead):
     """Noisy, cached aggregation of encoded features, at level ``none``, ``edge``, ``neighbor`` or ``node``.
 
     Parameters
@@ -186,9 +186,13 @@ class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
             encoder = MLP(reads, self.activation, 0.0 if private else self.dropout, generator)
         classifier = nn.Identity() if self.width is None else Linear(width, facts.num_classes, generator)
         head = Head(sums, self.activation, 0.0 if private else self.head_dropout, generator)
-        if private and self.width is None:
+        if self.width is None and self._starts_from_evidence(facts):
             head.start_from_evidence(facts.num_classes)
         return encoder, classifier, head
+
+    def _starts_from_evidence(self, facts: PublicFacts) -> bool:
+        """Rows of another width than the classes are no evidence of them."""
+        return super()._starts_from_evidence(facts) and (self.width is None or self._records_are_private())
 
     def _train_encoder(
         self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
@@ -217,12 +221,8 @@ class GAP(TakesEncoder, WeighsClasses, TrainedClassifier):
         encoded = map_rows(self.encoder_, part.features, self._device)
         return encoded - encoded.mean(dim=1, keepdim=True)
 
-    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
-        """What the head reads of a hop: damped, or (noisy steps) weighed as evidence under Gaussian noise is."""
-        return noisy / (1 + noise_std**2) if self._records_are_private() else damp_rows(noisy / (1 + noise_std))
-
     def _own_view(self) -> OwnView:
-        return OwnView(self.encoder_, self.classifier_, logarithms=self._records_are_private())
+        return OwnView(self.encoder_, self.classifier_, logarithms=self._starts_from_evidence(self.public_))
 
     def _train_head(
         self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None

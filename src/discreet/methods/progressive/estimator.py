@@ -22,8 +22,7 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.trained import TrainedClassifier
-from discreet.ops.rows import damp_rows
+from discreet.methods.head_start import StartsHead
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -34,7 +33,7 @@ from discreet.training.networks import MLP, Head, OwnView, modules_state, restor
 
 
 @dataclass(eq=False, repr=False)
-class ProgressiveClassifier(TrainedClassifier):
+class ProgressiveClassifier(StartsHead):
     """A classifier in stages; a subclass says what nodes tell (:meth:`_told`) and how it is asked for (:meth:`_query`).
 
     Parameters
@@ -112,6 +111,9 @@ class ProgressiveClassifier(TrainedClassifier):
             )
             for stage in range(1, self.stages + 1)
         ]
+        if self._starts_from_evidence(facts):
+            for head in heads:
+                head.start_from_evidence(classes)
         return encoder, heads
 
     def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
@@ -132,16 +134,12 @@ class ProgressiveClassifier(TrainedClassifier):
         )
 
     def _own_view(self) -> OwnView:
-        return OwnView(self.encoder_, nn.Identity(), logarithms=False)
+        return OwnView(self.encoder_, nn.Identity(), logarithms=self._starts_from_evidence(self.public_))
 
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
         messages = self._messages(part, self._logits(part, self.caches_[number]))
         found: Array = curator.ask(stage_name(number, stage), **self._inputs(messages))
         return found
-
-    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
-        """What networks read of what arrived: large values are damped, and noise has one scale whatever ε is."""
-        return damp_rows(noisy / (1 + noise_std))
 
     @torch.no_grad()
     def _logits(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:

@@ -127,12 +127,7 @@ class ProGAP(ProgressiveClassifier):
         if self._records_are_private():
             for network in (encoder, *(head.network for head in heads)):
                 network.dropout.rate = 0.0
-            for head in heads:
-                head.start_from_evidence(facts.num_classes)
         return encoder, heads
-
-    def _own_view(self) -> OwnView:
-        return OwnView(self.encoder_, nn.Identity(), logarithms=self._records_are_private())
 
     def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
         if not self._records_are_private():
@@ -166,10 +161,6 @@ class ProGAP(ProgressiveClassifier):
 
     def _inputs(self, messages: Tensor) -> dict[str, Any]:
         return {"rows": messages}
-
-    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
-        """Damped; under noisy steps, weighed as evidence under Gaussian noise is."""
-        return noisy / (1 + noise_std**2) if self._records_are_private() else super()._scaled(noisy, noise_std)
 
 
 def head_name(stage: int) -> str:
