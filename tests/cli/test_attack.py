@@ -22,7 +22,7 @@ def test_json_has_every_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for attack in found["attacks"]:
         assert {"kind", "against", "auc", "auc_interval", "tpr_at_fpr", "ceiling", "pairs"} <= attack.keys()
         assert attack["tpr_at_fpr"].keys() == {"0.01", "0.001"}
-    assert [attack["ceiling"] is not None for attack in found["attacks"]] == [False, False, False, True]
+    assert [attack["ceiling"] is not None for attack in found["attacks"]] == [False, False, False, False, True]
 
 
 def test_bad_input_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,14 +33,22 @@ def linkteller(
         answers.append(answer[nodes])
         if progress is not None:
             progress("linkteller", place + 1, len(nodes))
+    scores_seen = _scores(np.array(answers))
     # most nodes do not influence a given one, so the median over all changes is the answer without a change
-    influence = np.linalg.norm(np.array(answers) - np.median(answers, axis=0), axis=2) / CHANGE
+    influence = np.linalg.norm(scores_seen - np.median(scores_seen, axis=0), axis=2) / CHANGE
     upper = np.triu_indices(len(nodes), 1)
     scores, linked = (influence + influence.T)[upper], is_linked(victim.graph, nodes)[upper]
     if not linked.any():
         return None
     precision = {f"{guess:g}": _precision(scores, linked, guess) for guess in DENSITIES}
     return rates_of(scores, linked, precision=precision, links=int(linked.sum()))
+
+
+def _scores(rows: FloatArray) -> FloatArray:
+    """Log-probabilities less their mean: the scores before the softmax, which hides movement where it is sure."""
+    logs = np.log(np.maximum(rows, 1e-12))
+    found: FloatArray = logs - logs.mean(axis=2, keepdims=True)
+    return found
 
 
 def _changed(graph: Graph, node: int) -> Graph:

@@ -19,17 +19,30 @@ class Pairs(NamedTuple):
     linked: BoolArray
 
 
-def balanced_pairs(graph: Graph, wanted: int, rng: np.random.Generator, among: IntArray | None = None) -> Pairs:
-    """``wanted`` linked pairs (all there are, if fewer) and as many that are not, of nodes ``among`` these."""
+def undirected_keys(graph: Graph, among: IntArray | None = None) -> IntArray:
+    """One number for each linked pair: smaller end times n, plus larger end; of nodes ``among`` these."""
     n = graph.num_nodes
     inside = np.ones(n, dtype=np.bool_) if among is None else np.isin(np.arange(n), among)
     source, target = graph.edges()
     kept = inside[source] & inside[target]
-    edges = np.unique(np.minimum(source, target)[kept] * n + np.maximum(source, target)[kept])
-    chosen = rng.permutation(edges)[:wanted]
+    return np.unique(np.minimum(source, target)[kept] * n + np.maximum(source, target)[kept])
+
+
+def balanced_pairs(graph: Graph, wanted: int, rng: np.random.Generator, among: IntArray | None = None) -> Pairs:
+    """``wanted`` linked pairs (all there are, if fewer) and as many that are not, of nodes ``among`` these."""
+    return pairs_of(graph, undirected_keys(graph, among), wanted, rng, among)
+
+
+def pairs_of(
+    graph: Graph, links: IntArray, wanted: int, rng: np.random.Generator, among: IntArray | None = None
+) -> Pairs:
+    """``wanted`` of these ``links``, given as :func:`undirected_keys` does, and as many pairs that no edge links."""
+    n = graph.num_nodes
+    chosen = rng.permutation(links)[:wanted]
     if not len(chosen):
         raise GraphError("there is no edge to guess among these nodes")
-    others = _unlinked(np.flatnonzero(inside), n, edges, len(chosen), rng)
+    nodes = np.arange(n) if among is None else np.sort(among)
+    others = _unlinked(nodes, n, undirected_keys(graph, among), len(chosen), rng)
     keys = np.concatenate([chosen, others])
     return Pairs(keys // n, keys % n, np.arange(len(keys)) < len(chosen))
 

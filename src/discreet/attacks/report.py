@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +13,19 @@ import numpy as np
 from discreet.attacks.attribute import feature_inference, label_inference
 from discreet.attacks.fits import Progress
 from discreet.attacks.game import Toggled, play
-from discreet.attacks.link_stealing import from_predictions, with_features, with_known_links, with_shadow
+from discreet.attacks.link_stealing import (
+    from_predictions,
+    with_features,
+    with_known_links,
+    with_known_nodes,
+    with_shadow,
+)
 from discreet.attacks.linkteller import linkteller
 from discreet.attacks.membership import membership
 from discreet.attacks.pairs import balanced_pairs
 from discreet.attacks.rates import Rates
 from discreet.attacks.victim import FEATURES_ALONE, NO_PRIVACY, RELEASE, Victim
-from discreet.errors import ParameterError
+from discreet.errors import DiscreetError, GraphError, ParameterError
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import find_method, load_method
@@ -32,7 +40,10 @@ NO_FEATURE = "no feature is zero for one node and not for another"
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: pairs to guess, nodes for LinkTeller, shadow models, fits on each side of a toggled game."""
+    """How hard to try: pairs to guess, nodes for LinkTeller, shadow models, fits on each side of a toggled game.
+
+    After ``seconds`` no further fit or question is begun; what is missing then is named in the report.
+    """
 
     pairs: int = 2000
     nodes: int = 300
@@ -40,6 +51,11 @@ class Effort:
     fits: int = 100
     workers: int = 0
     seed: int = 0
+    seconds: float = math.inf
+
+
+class OutOfTimeError(DiscreetError):
+    """The time that the attacks may take is over."""
 
 
 @dataclass
@@ -79,11 +95,34 @@ def run_attacks(
     if unknown:
         raise ParameterError(f"the kinds of attack are {', '.join(KINDS)} and all, not {unknown[0]!r}")
     report = AttackReport(_subject(victim))
-    for one in [victim, *(_comparisons(victim.graph, progress) if compare else ())]:
-        for kind in kinds:
-            report.attacks += list(_ATTACKS[kind](one, effort, shadow, progress))
-    report.attacks += [] if victim.is_open and not victim.uncovered else _toggled(victim, kinds, effort, progress)
+    timed = _until(time.monotonic() + effort.seconds, progress)
+    try:
+        for one in _victims(victim, compare, timed):
+            for kind in kinds:
+                for row in _ATTACKS[kind](one, effort, shadow, timed):
+                    report.attacks.append(row)
+        report.attacks += [] if victim.is_open and not victim.uncovered else _toggled(victim, kinds, effort, timed)
+    except OutOfTimeError:
+        report.notes.append(f"not all attacks were run: the time limit of {effort.seconds:g} seconds was over")
     report.notes += _notes(report)
+    return report
+
+
+def _victims(victim: Victim, compare: bool, progress: Progress) -> Iterator[Victim]:
+    yield victim
+    if compare:
+        yield from _comparisons(victim.graph, progress)
+
+
+def _until(end: float, progress: Progress | None) -> Progress:
+    """``progress`` that stops the work once the time is over: every epoch, fit and question reports to it."""
+
+    def report(title: str, done: int, total: int) -> None:
+        if progress is not None:
+            progress(title, done, total)
+        if time.monotonic() > end:
+            raise OutOfTimeError(title)
+
     return report
 
 
@@ -123,8 +162,11 @@ def _link_stealing(
     pairs = balanced_pairs(victim.graph, effort.pairs, rng)
     yield _row("link-stealing", victim, from_predictions(rows, pairs), knows="predictions")
     yield _row("link-stealing", victim, with_features(rows, victim.graph, pairs), knows="predictions and features")
-    known = with_known_links(rows, victim.graph, effort.pairs, rng)
-    yield _row("link-stealing", victim, known, knows="the links of half of the nodes")
+    for learn, knows in ((with_known_nodes, "all links of half of the nodes"), (with_known_links, "half of the links")):
+        try:
+            yield _row("link-stealing", victim, learn(rows, victim.graph, effort.pairs, rng), knows=knows)
+        except GraphError as too_small:  # half of a small graph can be without a link
+            yield _missing("link-stealing", victim, f"{knows}: {too_small}")
     if shadow is not None:
         model = _without_privacy("mlp" if victim.name == FEATURES_ALONE else "gcn").fit(shadow)
         there = Victim(model, shadow).rows()
@@ -192,7 +234,8 @@ def _row(kind: str, victim: Victim, rates: Rates, knows: str | None = None) -> d
 
 
 def _missing(kind: str, victim: Victim, why: str) -> dict[str, Any]:
-    return {"kind": kind, "against": victim.name, "knows": None, "auc": None, "pairs": 0, "ceiling": None, "why": why}
+    nothing = {"auc": None, "auc_interval": None, "tpr_at_fpr": None, "pairs": 0, "ceiling": None}
+    return {"kind": kind, "against": victim.name, "knows": None, **nothing, "why": why}
 
 
 def _notes(report: AttackReport) -> list[str]:

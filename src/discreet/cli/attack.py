@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +41,7 @@ class AttackOptions:
         ),
     ] = 100
     workers: Workers = 0
+    timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no further attack is begun.")] = None
     compare: Annotated[bool, typer.Option(help="Attack a network without privacy, and one on features, too.")] = True
     uncovered: Annotated[
         bool, typer.Option("--uncovered", help="Attack predictions that leave the guarantee, too.")
@@ -55,7 +57,8 @@ class AttackOptions:
         """Numbers."""
         from discreet.attacks.report import Effort
 
-        return Effort(self.pairs, self.nodes, self.shadows, self.fits, self.workers, seed)
+        seconds = math.inf if self.timeout is None else self.timeout
+        return Effort(self.pairs, self.nodes, self.shadows, self.fits, self.workers, seed, seconds)
 
 
 def attack(
