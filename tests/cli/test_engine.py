@@ -70,3 +70,24 @@ def test_a_method_without_a_block_form_is_refused(capsys: pytest.CaptureFixture[
     pytest.importorskip("distributed")
     options = ["--method", "dpgcn", "--epsilon", "4", "--engine", "dask", "--workers", "1"]
     assert "asks for more than sums over edges" in refused(capsys, "train", "--data", parts, *options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--method", "hop-bayes"],
+        ["--method", "auto", "--level", "node:owned,max_degree=4"],
+        ["--method", "gap", "--split", "20/20/20"],
+        ["--method", "hop-bayes", "--threshold", "macro-f1"],
+    ],
+)
+def test_a_plan_needs_the_manifest_alone(capsys: pytest.CaptureFixture[str], parts: str, options: list[str]) -> None:
+    """The plan of the whole graph, though no edge can be read; nor any node, where nothing is chosen by labels."""
+    code, whole, err = run(capsys, "plan", "--data", small_graph_file(), *options, "--json")
+    assert code == 0, err
+    reads_labels = "--split" in options or "--threshold" in options
+    for path in Path(parts).glob("edges-*" if reads_labels else "*.parquet"):
+        path.unlink()
+    code, outlined, err = run(capsys, "plan", "--data", parts, *options, "--json")
+    assert code == 0, err
+    assert json.loads(outlined) == json.loads(whole)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError, UnsupportedError
 from discreet.files import leftovers
-from discreet.graph import partition_writer
+from discreet.graph import partition_writer, partitions
 from discreet.graph.graph import Graph, NamedSplit
 from discreet.graph.io import load_path, save_npz
 from discreet.graph.partition_writer import EdgeBuckets, NewBlock, write_graph, write_partitions
@@ -85,6 +85,22 @@ def test_sums_over_blocks_have_the_bits_of_the_whole(tmp_path: Path, partitions:
     for source, target, weight in zip(*graph.edges(), weights, strict=True):
         by_hand[target] += weight * tables[hears[target]][source]
     assert np.array_equal(sums_over_edges(graph, *tables, hears=hears), by_hand)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 50])
+def test_a_block_is_summed_a_portion_at_a_time(tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes without an edge, first and last ones included, stand between portions too."""
+    monkeypatch.setattr(partitions, "_AT_ONCE", at_once)
+    graph, rng = small(directed=True, weighted=True), np.random.default_rng(0)
+    source, target = graph.edges()
+    kept = (target > 2) & (target < SIZE - 2) & (target % 5 > 0)
+    graph = graph.with_edges(source[kept], target[kept], graph.edge_weights[kept])  # type: ignore[index]
+    write_graph(graph, tmp_path / "parts", 3)
+    for rows in (rng.normal(size=(SIZE, 3)), rng.normal(size=(SIZE, 3)).astype(np.float32)):
+        with PartitionedGraph(tmp_path / "parts") as opened:
+            hears = rng.integers(2, size=SIZE)
+            found = sums_over_edges(opened.graph(), rows, 2 * rows, hears=hears)
+            assert np.array_equal(found, sums_over_edges(graph, rows, 2 * rows, hears=hears))
 
 
 def test_threads_and_blocks_give_the_same_bits(tmp_path: Path) -> None:

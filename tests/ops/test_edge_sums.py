@@ -54,6 +54,16 @@ def test_rows_do_not_depend_on_which_others_are_asked_for(
     assert edge_sums(adjacency, rows, some[:1]).shape == (1, 5)
 
 
+@pytest.mark.parametrize("small", [0, 1 << 30])
+def test_rows_in_single_precision_are_added_as_doubles(
+    adjacency: sp.csr_array, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SMALL", small)
+    rows = rows_for(3000).astype(np.float32)
+    assert np.array_equal(edge_sums(adjacency, rows), edge_sums(adjacency, rows.astype(np.float64)))
+    assert edge_sums(adjacency, rows).dtype == np.float64
+
+
 def test_portions_hold_all_rows_in_order(adjacency: sp.csr_array) -> None:
     ends = module._portions(adjacency.indptr, np.arange(3000), 16)
     assert ends[0] == 0

@@ -14,6 +14,7 @@ from discreet.ops.rows import (
     LENGTH_COLUMNS,
     SUM_PLACES,
     clip_rows,
+    cut_on_lattice,
     cut_rows,
     cut_sparse_rows,
     damp_rows,
@@ -131,3 +132,16 @@ def test_rows_on_a_lattice_are_no_longer_and_their_sums_are_exact() -> None:
     orders = [rng.permutation(len(rows)) for _ in range(5)]
     assert len({np.cumsum(found[order], axis=0)[-1].tobytes() for order in orders}) == 1
     assert len({np.cumsum(rows[order], axis=0)[-1].tobytes() for order in orders}) > 1
+
+
+@pytest.mark.parametrize("norm", [1.0, 0.5, 2**-0.5])
+def test_single_precision_holds_rows_on_a_lattice_exactly(norm: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40_000, 3)) * 10.0 ** rng.integers(-9, 3, (40_000, 1))
+    rows[:3] = np.eye(3)
+    rows[3] = np.nan
+    found = cut_on_lattice(rows, norm, SUM_PLACES)
+    assert found.dtype == np.float32
+    assert np.array_equal(found.astype(np.float64), on_lattice(cut_rows(rows, norm), SUM_PLACES))
+    single = rows[4:].astype(np.float32) / 1e4
+    assert np.array_equal(on_lattice(single, SUM_PLACES), on_lattice(single.astype(np.float64), SUM_PLACES))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 import typer
 
@@ -17,7 +17,6 @@ from discreet.errors import ParameterError
 from discreet.limits import SEED, THREADS, shown
 
 if TYPE_CHECKING:
-    from discreet.cli.engine import Engine
     from discreet.graph.graph import Graph
     from discreet.graph.schema import Schema
     from discreet.methods.base import NodeClassifier
@@ -127,6 +126,13 @@ Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --o
 # -------------------------------------------------------------------- read
 
 
+class GraphReader(Protocol):
+    """Whoever reads a graph in partitions otherwise than as a whole."""
+
+    def read(self, data: str) -> Graph:
+        """The graph of this folder."""
+
+
 @dataclass(frozen=True)
 class GraphOptions:
     """Which graph, and how to read it."""
@@ -140,7 +146,9 @@ class GraphOptions:
     edges_until: EdgesUntil = None
     mmap: Mmap = False
 
-    def read(self, release: Schema | None = None, *, drafting: bool = False, engine: Engine | None = None) -> Graph:
+    def read(
+        self, release: Schema | None = None, *, drafting: bool = False, engine: GraphReader | None = None
+    ) -> Graph:
         """The graph, without a split; by the schema of a release, where it is to be predicted on.
 
         ``drafting`` ignores columns of tables that cannot be read, for a first look. An ``engine`` reads partitions.
@@ -177,7 +185,7 @@ class DataOptions(GraphOptions):
     split: Split = "75/10/15"
     seed: Seed = 0
 
-    def load(self, level: Level, release: Schema | None = None, engine: Engine | None = None) -> Graph:
+    def load(self, level: Level, release: Schema | None = None, engine: GraphReader | None = None) -> Graph:
         """The graph with its split; one that reads labels is refused where the level protects them."""
         from discreet.graph.splits import check_public, split
 
@@ -367,7 +375,7 @@ class Prepared(NamedTuple):
     recommendation: Recommendation | None
 
 
-def prepare(data: DataOptions, method: MethodOptions, engine: Engine | None = None) -> Prepared:
+def prepare(data: DataOptions, method: MethodOptions, engine: GraphReader | None = None) -> Prepared:
     """Check every option, then read the data."""
     LOG.debug("reading options")
     choice = method.choice()

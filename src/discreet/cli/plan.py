@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.config import Config
@@ -9,12 +11,13 @@ from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
 from discreet.cli.output import print_json
 
 if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
     from discreet.privacy.plan import Plan
 
 
 def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_json: Json = False) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
-    graph, estimator, recommendation = prepare(data, method)
+    graph, estimator, recommendation = prepare(data, method, _outline(data, method))
     made = estimator.plan_for(graph)
     cost = estimator.cost_of(made, graph)
     if as_json:
@@ -23,6 +26,31 @@ def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_jso
         return
     print(made if recommendation is None else f"{recommendation}\n\n{made}")
     print(f"\nestimate: {cost or 'none for this method'} (see docs/guides/scaling.md)")
+
+
+def _outline(data: DataOptions, method: MethodOptions) -> Outline | None:
+    """For a graph in partitions, unless an option says how its edges are to be read."""
+    from discreet.graph.datasets import is_path
+    from discreet.graph.partitions import has_partitions
+    from discreet.graph.splits import reads_labels
+
+    plain = data.directed is None and not data.columns and data.schema is None and data.edges_until is None
+    if data.mmap or not plain or not is_path(data.data) or not has_partitions(Path(data.data).expanduser()):
+        return None
+    return Outline(labels=reads_labels(data.split) or method.threshold is not None)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """Reads of a graph in partitions what a plan needs: the manifest, and labels where something is chosen by them."""
+
+    labels: bool
+
+    def read(self, data: str) -> Graph:
+        """The graph without its edges and features."""
+        from discreet.graph.partitions import PartitionedGraph
+
+        return PartitionedGraph(data, check=False).outline(labels=self.labels)
 
 
 def _as_json(made: Plan) -> dict[str, Any]:

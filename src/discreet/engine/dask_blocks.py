@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import FloatArray, IntArray
+from discreet.arrays import Array, FloatArray
 from discreet.errors import DiscreetError, EngineError
 from discreet.graph.partitions import PartitionedGraph, StoredBlock, sum_block
 
@@ -85,7 +85,7 @@ class DaskBlocks:
         self._patience, self._progress = patience, progress
         self._passes = 0
 
-    def sums(self, tables: Sequence[FloatArray], *, hears: IntArray | None, weighted: bool) -> FloatArray:
+    def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
         """``ops.edge_sums.sums_over_edges`` for all nodes, bit for bit what one process gives.
 
         Raises :class:`EngineError` where workers are lost for good; nothing is kept then.

@@ -21,6 +21,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,6 +39,8 @@ from discreet.graph.schema import Schema
 FORMAT, VERSION, MANIFEST = "discreet partitions", 1, "manifest.json"
 SPLIT = "split "
 """How the columns of named splits begin."""
+_AT_ONCE = 1 << 20
+"""Entries whose rows are held as doubles together."""
 
 
 # -------------------------------------------------------------------- the manifest
@@ -181,9 +184,9 @@ def sum_block(
     folder: Path,
     block: StoredBlock,
     num_nodes: int,
-    tables: Sequence[FloatArray],
+    tables: Sequence[Array],
     *,
-    hears: IntArray | None,
+    hears: Array | None,
     weighted: bool,
 ) -> FloatArray:
     """``ops.edge_sums.sums_over_edges`` for the receivers of one block; ``hears`` is of these receivers.
@@ -193,14 +196,31 @@ def sum_block(
     beginning with zero, as ``ops.edge_sums`` does.
     """
     indptr, indices, weights = read_edges(folder, block, num_nodes, weighted=weighted)
-    values = np.ones(len(indices)) if weights is None else weights.astype(np.float64)
+    values = np.ones(len(indices), dtype=np.float32) if weights is None else weights
     entries = sp.csr_array((values, indices, indptr), shape=(block.nodes, num_nodes))
     if hears is None:
-        return np.asarray(entries @ np.asarray(tables[0]))
+        return _sum_rows(entries, tables[0])
     found = np.zeros((block.nodes, tables[0].shape[1]))
     for number, table in enumerate(tables):
         receivers = np.flatnonzero(hears == number)
-        found[receivers] = entries[receivers] @ np.asarray(table)
+        found[receivers] = _sum_rows(entries[receivers], table)
+    return found
+
+
+def _sum_rows(entries: sp.csr_array, table: Array) -> FloatArray:
+    """``entries @ table`` in double precision. Only the rows that some receivers hear become doubles at a time: a
+    table may be larger than a worker's memory.
+    """
+    if len(table) != entries.shape[1]:
+        raise ValueError("a table has one row per node")
+    found = np.empty((entries.shape[0], table.shape[1]))
+    ends = np.searchsorted(entries.indptr, np.arange(_AT_ONCE, entries.nnz, _AT_ONCE))
+    for first, last in pairwise(np.unique([0, *ends, entries.shape[0]]).tolist()):
+        some = slice(entries.indptr[first], entries.indptr[last])
+        heard = table[entries.indices[some]].astype(np.float64)
+        weights, starts = entries.data[some].astype(np.float64), entries.indptr[first : last + 1] - some.start
+        part = sp.csr_array((weights, np.arange(len(heard)), starts), shape=(last - first, len(heard)))
+        found[first:last] = part @ heard
     return found
 
 
@@ -210,7 +230,7 @@ def sum_block(
 class EdgeBlocks(Protocol):
     """Whoever sums over edges that lie in blocks: this process, or workers."""
 
-    def sums(self, tables: Sequence[FloatArray], *, hears: IntArray | None, weighted: bool) -> FloatArray:
+    def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
         """``ops.edge_sums.sums_over_edges`` for all nodes, with the weights of edges or without."""
 
 
@@ -221,7 +241,7 @@ class BlocksOnDisk:
     folder: Path
     manifest: Manifest
 
-    def sums(self, tables: Sequence[FloatArray], *, hears: IntArray | None, weighted: bool) -> FloatArray:
+    def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
         """``ops.edge_sums.sums_over_edges`` for all nodes."""
         found = np.empty((self.manifest.num_nodes, tables[0].shape[1]))
         for block in self.manifest.blocks:
@@ -248,7 +268,7 @@ class GraphInBlocks(Graph):
         """Yes."""
         return True
 
-    def edge_sums(self, *tables: FloatArray, hears: IntArray | None = None) -> FloatArray:
+    def edge_sums(self, *tables: Array, hears: Array | None = None) -> FloatArray:
         """Rows of a table added up over each node's senders."""
         assert self.blocks is not None
         return self.blocks.sums(tables, hears=hears, weighted=self.edge_weights is not None)
@@ -347,14 +367,30 @@ class PartitionedGraph:
         """
         self._check_both_ways()
         on_disk = BlocksOnDisk(self.folder, self.manifest) if blocks is None else blocks
-        nothing = np.broadcast_to(np.int64(0), (self.manifest.num_nodes + 1,))
-        weights = np.empty(0, dtype=np.float32) if self.manifest.weighted else None
+        return GraphInBlocks(**self._without_edges(), blocks=on_disk, **self._nodes(mapped=True))
+
+    def _without_edges(self) -> dict[str, Any]:
+        """The fields of edges where these are not in memory."""
+        return {
+            "indptr": np.broadcast_to(np.int64(0), (self.manifest.num_nodes + 1,)),
+            "indices": np.empty(0, dtype=np.int64),
+            "edge_weights": np.empty(0, dtype=np.float32) if self.manifest.weighted else None,
+        }
+
+    def outline(self, *, labels: bool) -> GraphInBlocks:
+        """What a plan needs of the graph, from the manifest alone: it has no edge, and its features are zeros.
+
+        With ``labels`` the labels and named splits are read too, else every node has the label 0.
+        """
+        known = self.manifest
+        zeros = np.broadcast_to(np.float32(0), (known.num_nodes, known.num_features))
+        features = sp.csr_array(zeros.shape, dtype=np.float32) if known.sparse else zeros
         return GraphInBlocks(
-            nothing,
-            np.empty(0, dtype=np.int64),
-            blocks=on_disk,
-            edge_weights=weights,
-            **self._nodes(mapped=True),
+            **self._without_edges(),
+            **self._facts(),
+            features=features,
+            labels=self._labels() if labels else np.broadcast_to(np.int64(0), (known.num_nodes,)),
+            named_splits=self._named_splits() if labels else (),
         )
 
     def whole(self) -> Graph:
@@ -371,31 +407,41 @@ class PartitionedGraph:
 
     def _nodes(self, *, mapped: bool) -> dict[str, Any]:
         """The fields of a graph but its edges."""
-        known = self.manifest
-        labels = self._column("label").astype(np.int64)
-        present = self._present()
+        known, present = self.manifest, self._present()
         masks: dict[str, Any] = {}
         if "part" in present:
             part = self._column("part")
             masks = {f"{name}_mask": part == place for place, name in enumerate(MASKS, start=1)}
         return {
             "features": self._sparse_features() if known.sparse else self._dense_features(mapped),
-            "labels": labels,
+            "labels": self._labels(),
+            "node_ids": self._column("id") if "id" in present else None,
+            "named_splits": self._named_splits(),
+            **self._facts(),
+            **masks,
+        }
+
+    def _facts(self) -> dict[str, Any]:
+        """The fields of a graph that are in the manifest."""
+        known = self.manifest
+        return {
             "num_classes": known.num_classes,
             "directed": known.directed,
-            "node_ids": self._column("id") if "id" in present else None,
             "class_names": known.class_names,
             "feature_names": known.feature_names,
-            "named_splits": tuple(
-                NamedSplit(name, self._column(SPLIT + name).astype(np.int8)) for name in known.splits
-            ),
             "name": known.name,
             "split_reads_labels": known.split_reads_labels,
             "schema": None if known.schema is None else Schema.from_json(known.schema),
             "inferred": frozenset(known.inferred),
             "_checked": True,
-            **masks,
         }
+
+    def _labels(self) -> IntArray:
+        return self._column("label").astype(np.int64)
+
+    def _named_splits(self) -> tuple[NamedSplit, ...]:
+        names = self.manifest.splits
+        return tuple(NamedSplit(name, self._column(SPLIT + name).astype(np.int8)) for name in names)
 
     def _present(self) -> set[str]:
         parquet = import_parquet()

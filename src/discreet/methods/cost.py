@@ -3,7 +3,7 @@
 How many edges there are is private, so nothing here reads it: what grows with them is given per edge. *Time* is
 seconds of one core of a common processor. *Memory* is the peak of the process, Python and its libraries included:
 
-    libraries + 4 bytes per node and feature + 80 bytes per edge + 20 doubles per node and class
+    libraries + 4 bytes per node and feature + 80 bytes per edge + 8 doubles per node and class
 
 Sparse features take what they take, and are not counted. Guarantee: within a factor of two of the measured peak
 (``tests/methods/test_cost.py``). Times are rougher, and no test compares them with measured ones.
@@ -35,7 +35,7 @@ SUMS_OVER_EDGES = (NeighbourSums, ReceivedMessages, ReceivedLabels, LinkTable, L
 LIBRARIES = 0.45 * GIB
 READING = 80
 """Bytes per edge while a graph is built: both directions as 64-bit keys, sorted. (A fit holds 16.)"""
-COPIES = 20
+COPIES = 8
 """Arrays of one double per node and class that a fit holds at once."""
 
 FLOPS = 1.3e10

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.arrays import FloatArray
+from discreet.arrays import Array, FloatArray
 from discreet.graph.parts import PublicPart
 
 
-def with_labels(probabilities: FloatArray, part: PublicPart) -> FloatArray:
+def with_labels(probabilities: Array, part: PublicPart) -> Array:
     """The probabilities with the (public) training labels of the graph put in; none where it has no split."""
     filled = probabilities.copy()
     if part.train_mask is not None:
         rows = np.flatnonzero(part.train_mask & (part.labels >= 0))
-        filled[rows] = np.eye(probabilities.shape[1])[part.labels[rows]]
+        filled[rows] = 0
+        filled[rows, part.labels[rows]] = 1
     return filled
 
 

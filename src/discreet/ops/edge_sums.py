@@ -25,19 +25,20 @@ def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = No
 
     Guarantee: row v adds entry × rows[u] over its entries (v, u) in their order, beginning with zero. So its bits
     depend on its own entries and on what is sent along them, and on no other row, number of threads, or device that
-    the rest of a fit uses. Entries of one bring no rounding of their own.
+    the rest of a fit uses. Entries of one bring no rounding of their own. Rows in single precision stay so in memory,
+    which is half as much to read, and become doubles before anything is done with them.
     """
-    sent = np.ascontiguousarray(rows, dtype=np.float64)
+    sent = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
     if sent.size <= _SMALL:
         part = matrix if receivers is None else matrix[receivers]
-        return np.asarray(part @ sent)
+        return np.asarray(part @ sent.astype(np.float64, copy=False))
     chosen = np.arange(matrix.shape[0]) if receivers is None else receivers
     sums = np.empty((len(chosen), sent.shape[1]))
     _add_in_threads(matrix, sent, chosen, sums)
     return sums
 
 
-def sums_over_edges(graph: Topology, *tables: FloatArray, hears: IntArray | None = None) -> FloatArray:
+def sums_over_edges(graph: Topology, *tables: Array, hears: Array | None = None) -> FloatArray:
     """Row v adds up rows of a table over v's edges, each as much as the edge weighs, with the guarantee above.
 
     Tables have one row per node. ``hears`` says for each node the number of the table that it hears; the first where it
@@ -60,13 +61,15 @@ def neighbour_sums(graph: Topology, rows: Array, aggregation: Aggregation) -> Fl
     if aggregation == "sum":
         return sums_over_edges(graph, rows)
     if aggregation == "mean":
-        counted = sums_over_edges(graph, np.hstack([rows, np.ones((len(rows), 1))]))  # the last column counts edges
+        counted = sums_over_edges(
+            graph, np.hstack([rows, np.ones((len(rows), 1), dtype=rows.dtype)])
+        )  # the last column counts edges
         return np.asarray(counted[:, :-1] / np.maximum(counted[:, -1:], 1))
     degree = np.maximum(graph.in_degree(), 1)[:, None]
     return edge_sums(graph.adjacency, rows / np.sqrt(degree)) / np.sqrt(degree)
 
 
-def _add_in_threads(matrix: sp.csr_array, sent: FloatArray, chosen: IntArray, sums: FloatArray) -> None:
+def _add_in_threads(matrix: sp.csr_array, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
     kernel, threads = compiled(_add), torch.get_num_threads()
 
     def add(first: int, last: int) -> None:
@@ -87,9 +90,7 @@ def _portions(indptr: IntArray, chosen: IntArray, count: int) -> list[int]:
     return [0, *cuts.tolist(), len(chosen)]
 
 
-def _add(
-    indptr: IntArray, indices: IntArray, data: Array, sent: FloatArray, chosen: IntArray, sums: FloatArray
-) -> None:
+def _add(indptr: IntArray, indices: IntArray, data: Array, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
     width = sent.shape[1]
     for place in range(len(chosen)):
         receiver = chosen[place]
@@ -98,4 +99,4 @@ def _add(
         for entry in range(indptr[receiver], indptr[receiver + 1]):
             sender, weight = indices[entry], np.float64(data[entry])
             for column in range(width):
-                sums[place, column] += weight * sent[sender, column]
+                sums[place, column] += weight * np.float64(sent[sender, column])

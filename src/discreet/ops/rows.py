@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from discreet.arrays import Array, FloatArray
+from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import Features
 
@@ -20,6 +22,12 @@ _AT_ONCE = 1 << 14
 SUM_PLACES = 23
 # The same for products of such rows with their sums: exact up to 2²⁹ edges.
 PRODUCT_PLACES = 12
+
+
+def portions(count: int) -> Iterator[slice]:
+    """So many rows in slices of a size that suits a processor's caches: what is worked out of them stays small."""
+    for start in range(0, count, _AT_ONCE):
+        yield slice(start, min(start + _AT_ONCE, count))
 
 
 def normalize_rows(rows: Tensor) -> Tensor:
@@ -52,14 +60,26 @@ def cut_rows(rows: Array, norm: float) -> FloatArray:
     return np.asarray(finite * (bound / np.maximum(lengths, bound if bound > 0 else 1.0)))
 
 
-def on_lattice(rows: Array, places: int) -> FloatArray:
-    """Each entry cut off, towards zero, at a multiple of 2^−places.
+def on_lattice(rows: Array, places: int) -> Array:
+    """Each entry cut off, towards zero, at a multiple of 2^−places, in the precision given.
 
     Guarantee: no row becomes longer, and each depends on itself alone. Sums of such rows are exact in double precision,
-    in whatever order, while they stay below 2^(53 − places): rows of norm 1 in 23 places up to 2³⁰ of them.
+    in whatever order, while they stay below 2^(53 − places): rows of norm 1 in 23 places up to 2³⁰ of them. Scaling by
+    powers of two is exact in either precision, so both give the same numbers.
     """
     scale = 2.0**places
-    return np.asarray(np.trunc(np.asarray(rows, dtype=np.float64) * scale) / scale)
+    return np.asarray(np.trunc(rows * scale) / scale)
+
+
+def cut_on_lattice(rows: Array, norm: float, places: int) -> SingleArray:
+    """:func:`cut_rows` at a ``norm`` of at most 1, then :func:`on_lattice` with at most 23 places, in single precision.
+
+    Guarantee: that of both. Single precision holds the result exactly: entries are at most 2^places ≤ 2²³ steps.
+    """
+    found = np.empty(rows.shape, dtype=np.float32)
+    for part in portions(len(rows)):
+        found[part] = on_lattice(cut_rows(rows[part], norm), places)
+    return found
 
 
 def cut_sparse_rows(rows: sp.csr_array, norm: float) -> sp.csr_array:

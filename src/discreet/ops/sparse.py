@@ -226,12 +226,18 @@ def map_rows(
 
     It must read each row by itself.
     """
-    found = []
+    found: Tensor | None = None
     for start in range(0, max(features.shape[0], 1), AT_ONCE):
         portion = slice(start, start + AT_ONCE)
         rows = feature_tensor(features[portion], device)
-        found.append(module(rows) if beside is None else module(rows, beside[portion]))
-    return torch.cat(found)
+        seen = module(rows) if beside is None else module(rows, beside[portion])
+        if found is None:
+            if features.shape[0] <= AT_ONCE:
+                return seen
+            found = seen.new_empty((features.shape[0], *seen.shape[1:]))
+        found[portion] = seen
+    assert found is not None
+    return found
 
 
 def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | SparseMatrix:

@@ -14,7 +14,7 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.edge_sums import edge_sums, sums_over_edges
-from discreet.ops.rows import SUM_PLACES, cut_rows, on_lattice, rows_of_norm
+from discreet.ops.rows import SUM_PLACES, cut_on_lattice, cut_rows, rows_of_norm
 from discreet.ops.sparse import map_rows
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
@@ -91,15 +91,15 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
     and no receiver. On directed graphs everyone hears everyone in full.
     """
-    full = on_lattice(cut_rows(messages, bound), SUM_PLACES)
+    full = cut_on_lattice(messages, bound, SUM_PLACES)
     if graph.directed:
         return sums_over_edges(graph, full)
-    short = on_lattice(cut_rows(messages, bound / math.sqrt(2)), SUM_PLACES)
+    short = cut_on_lattice(messages, bound / math.sqrt(2), SUM_PLACES)
     chosen = np.asarray(receivers, dtype=np.bool_)
     to_receivers, to_others = full, short
     to_receivers[chosen] = short[chosen]
     to_others[chosen] = 0.0
-    return sums_over_edges(graph, to_others, to_receivers, hears=chosen.astype(np.int64))
+    return sums_over_edges(graph, to_others, to_receivers, hears=chosen.astype(np.int8))
 
 
 # -------------------------------------------------------------------- labels and features are private

@@ -13,7 +13,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.edge_sums import edge_sums, sums_over_edges
-from discreet.ops.rows import PRODUCT_PLACES, cut_rows, on_lattice
+from discreet.ops.rows import PRODUCT_PLACES, cut_on_lattice, cut_rows, portions
 from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, Bound, Query
@@ -72,8 +72,10 @@ class LinkTable(Query):
 
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
         """The table in double precision, exact where edges have no weights."""
-        sent = on_lattice(cut_rows(rows, 1.0), PRODUCT_PLACES)
-        table = sent.T @ sums_over_edges(private.graph, sent)
+        sent = cut_on_lattice(rows, 1.0, PRODUCT_PLACES)
+        heard, table = sums_over_edges(private.graph, sent), np.zeros(self.shape)
+        for part in portions(len(sent)):
+            table += sent[part].T.astype(np.float64) @ heard[part]
         return np.asarray(table if private.graph.directed else table / 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 
@@ -11,14 +12,17 @@ import pytest
 from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import PrivateDataError, UncoveredReleaseError, UnsupportedError
+from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.baselines.mlp import MLPClassifier
+from discreet.methods.cost import COPIES
 from discreet.methods.hop_bayes import estimator as estimator_module
 from discreet.methods.hop_bayes.budget import LINKS
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.hop_bayes.links import LinkModel
+from discreet.ops import rows as rows_module
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 from discreet.queries import evidence
@@ -166,3 +170,34 @@ def test_useless_edges_do_no_harm() -> None:
     features = MLPClassifier(Privacy(EdgeLevel(), 1.0)).fit(graph).score(graph)
     for predictions in ("own", "all"):
         assert model(1.0, predictions=predictions).fit(graph).score(graph) > features - 0.03
+
+
+def test_memory_is_a_few_arrays_of_nodes_and_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At its peak a fit holds no more than the doubles that ``methods.cost`` counts, and a prediction fewer."""
+    monkeypatch.setattr(rows_module, "_AT_ONCE", 256)
+    rng, nodes, classes = np.random.default_rng(0), 20_000, 20
+    labels = rng.integers(classes, size=nodes)
+    features = np.eye(classes, dtype=np.float32)[labels]
+    ends = rng.integers(nodes, size=(2, 2 * nodes))
+    graph = split(Graph.from_edges(*ends, features, labels, directed=False, num_classes=classes), "75/10/15", 0)
+    fitted = model(epochs=1, hidden=4).fit(graph)  # what is loaded or kept once is there before anything is counted
+    one = 8 * nodes * classes
+    for run, most in ((lambda: fitted.fit(graph), COPIES), (lambda: fitted.predict_proba(graph), COPIES / 2)):
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            run()
+            peak = (tracemalloc.get_traced_memory()[1] - before) / one
+        finally:
+            tracemalloc.stop()
+        assert 1 < peak < most
+
+
+def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = split(csbm(300, 6), "50/25/25", 0)
+    for more in ({}, {"hubs": True}, {"hubs": False}):
+        whole = model(epochs=2, insecure_noise_seed=1, **more).fit(graph).predict_proba(graph)
+        with monkeypatch.context() as patched:
+            patched.setattr(rows_module, "_AT_ONCE", 17)
+            parts = model(epochs=2, insecure_noise_seed=1, **more).fit(graph).predict_proba(graph)
+        assert np.allclose(whole, parts, atol=1e-5)

@@ -18,7 +18,17 @@ from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.hubs import HubReader, head_logits, hub_inputs
 from discreet.methods.hop_bayes.links import LinkModel
 from discreet.methods.hop_bayes.node_model import MOST_LOG_ODDS
-from discreet.methods.hop_bayes.reading import START, Reader, blocks, class_likelihoods, fit_weights, weighed
+from discreet.methods.hop_bayes.reading import (
+    START,
+    Reader,
+    blocks,
+    class_likelihoods,
+    fit_weights,
+    some_rows,
+    told_strength,
+    weighed,
+)
+from discreet.ops.rows import portions
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, Linear, module_state, restore_module
 
@@ -40,21 +50,22 @@ class Combiner:
         self.reader = Reader.none(hub_reader.classes)
         self.head: Head | None = None
 
-    def fit_weights(self, part: PublicPart, own: FloatArray, received: Received, receivers: Received) -> None:
+    def fit_weights(self, part: PublicPart, own: Array, received: Received, receivers: Received) -> None:
         """A reader at training ids; then the weights at validation ids, which the node model has not seen.
 
         ``own`` are the node model's log-probabilities, ``received`` the rows of all nodes, ``receivers`` those that
         are cached: weights are fitted on what predictions will read.
         """
-        taught = part.labelled(part.train_mask)
+        taught = some_rows(part.labelled(part.train_mask))
         self.reader = Reader.fit(received.sums[taught], part.labels[taught], part.num_classes, self._noise_std)
         chosen = np.zeros(part.num_nodes, dtype=np.bool_)
         chosen[part.labelled(part.val_mask)] = True
         if part.train_mask is not None:
             chosen &= ~part.train_mask
-        ids = receivers.ids
-        parts = self._blocks(own[ids], receivers)
-        self.weights = fit_weights(parts[chosen[ids]], part.labels[ids][chosen[ids]])
+        judged = np.flatnonzero(chosen[receivers.ids])
+        ids = receivers.ids[judged]
+        parts = self._blocks(own[ids], receivers.rows(judged), self._strength(receivers))
+        self.weights = fit_weights(parts, part.labels[ids])
 
     def fit_head(
         self,
@@ -67,20 +78,31 @@ class Combiner:
     ) -> None:
         """The network that reads what hubs tell, fitted to training labels beside the node model's ``network``."""
         assert received.hubs is not None
-        rows = hub_inputs(received.sums, received.hubs, self._noise_std)
+        rows = np.empty((part.num_nodes, 4 * part.num_classes), dtype=np.float32)
+        for some in portions(part.num_nodes):
+            rows[some] = hub_inputs(received.sums[some], received.hubs[some], self._noise_std)
         self.head = self._hub_reader.train(network, rows, part, options, generator, progress)
 
-    def logits(self, own: FloatArray, received: Received) -> FloatArray:
+    def logits(self, own: Array, received: Received) -> FloatArray:
         """From all that is known of each receiver; ``own`` are the node model's log-probabilities of the same nodes."""
+        strength, found = self._strength(received), np.empty(received.sums.shape)
+        for some in portions(len(own)):
+            found[some] = self._logits(own[some], received.rows(some), strength)
+        return found
+
+    def _logits(self, own: Array, received: Received, strength: float) -> FloatArray:
         if self.head is None or received.hubs is None:
-            return weighed(self.weights, self._blocks(own, received))
+            return weighed(self.weights, self._blocks(own, received, strength))
         noise_std = received.scale * self._noise_std
         return head_logits(self.head, np.exp(own), hub_inputs(received.sums, received.hubs, noise_std))
 
-    def _blocks(self, own: FloatArray, received: Received) -> FloatArray:
+    def _strength(self, received: Received) -> float:
+        return told_strength(received.sums, received.scale * self._noise_std, self._links)
+
+    def _blocks(self, own: Array, received: Received, strength: float) -> FloatArray:
         noise_std = received.scale * self._noise_std
         read = self.reader.scores(received.sums, noise_std)
-        return blocks(own, received.sums, noise_std, self._links, hubs=received.hubs, read=read)
+        return blocks(own, received.sums, noise_std, self._links, hubs=received.hubs, read=read, strength=strength)
 
     def state(self, device: torch.device, *, with_head: bool) -> Arrays:
         """Weights and reader; and the head where hubs may be asked for, zero if they were not."""

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from scipy.special import log_softmax
+from scipy.special import softmax
 from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
@@ -54,6 +54,7 @@ from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
 from discreet.methods.trained import TrainedClassifier
 from discreet.ops.degrees import BoundedLevel
+from discreet.ops.rows import portions
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -228,14 +229,15 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         """Node model (1), what a node tells (2), links (3), evidence (4) in two halves (5), posterior (6)."""
         part = parts[0]
         own = self.node_model_.fit(part, self._options(), self._generator, progress)
-        distributions = with_labels(np.exp(own), part)
-        self.links_ = self._links(curator.ask(LINKS, rows=distributions), curator, part)
+        told = with_labels(np.exp(own), part)
+        self.links_ = self._links(curator.ask(LINKS, rows=told), curator, part)
         self.correlation_ = self._repetition(part) if self.correlation is None else self.correlation
         if self.predictions == "own":
             return
-        received = self._ask_for_evidence(0, part, distributions, curator)
+        told -= 1 / part.num_classes  # the messages of _messages, without a copy
+        received = self._ask_for_evidence(0, part, told, curator)
         for number, other in enumerate(parts[1:], start=1):
-            self._ask_for_evidence(number, other, self._class_distributions(other), curator)
+            self._ask_for_evidence(number, other, self._messages(other), curator)
         self.combiner_ = self._new_combiner()
         if self.combiner == "trained":
             self._fit_combiner(part, own, received, progress)
@@ -281,7 +283,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         widths = widths_of(facts.num_features, self.hidden, self.layers, facts.num_classes)
         return MLP(widths, self.activation, self.dropout, generator)
 
-    def _class_distributions(self, part: PublicPart) -> FloatArray:
+    def _class_distributions(self, part: PublicPart) -> Array:
         """What each node tells its neighbours: its label if that is for training, else the node model's view."""
         return with_labels(np.exp(self.node_model_.log_probabilities(part)), part)
 
@@ -314,9 +316,9 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         """Whether evidence is released at edge level (or without privacy) for everyone to see."""
         return self.predictions == "all" and not self._records_are_private()
 
-    def _ask_for_evidence(self, number: int, part: PublicPart, distributions: FloatArray, curator: Curator) -> Received:
+    def _ask_for_evidence(self, number: int, part: PublicPart, messages: Array, curator: Curator) -> Received:
         """Both halves: the rows of all nodes, of which those of receivers are kept."""
-        messages, receivers = distributions - 1 / part.num_classes, receiver_mask(part, self.receivers)
+        receivers = receiver_mask(part, self.receivers)
 
         def decide(first: FloatArray) -> bool:
             return asks_for_hubs(part, first, messages, receivers, self.evidence_.first_std, self.links_)
@@ -326,14 +328,16 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         self.evidence_.keep(received.at(np.flatnonzero(receivers)))
         return received
 
-    def _messages(self, part: PublicPart) -> FloatArray:
-        return self._class_distributions(part) - 1 / part.num_classes
+    def _messages(self, part: PublicPart) -> Array:
+        messages = self._class_distributions(part)
+        messages -= 1 / part.num_classes
+        return messages
 
     def _new_combiner(self) -> Combiner:
         hub_reader = HubReader(self.public_.num_classes, self.hidden, self.layers, self.activation)
         return Combiner(self.links_, self.evidence_.noise_std, hub_reader)
 
-    def _fit_combiner(self, part: PublicPart, own: FloatArray, received: Received, progress: Progress | None) -> None:
+    def _fit_combiner(self, part: PublicPart, own: Array, received: Received, progress: Progress | None) -> None:
         """Through hubs a head, learnt at training ids; else a few weights, fitted to validation labels."""
         if received.hubs is not None:
             self.combiner_.fit_head(part, self.network_, received, self._options(), self._generator, progress)
@@ -382,13 +386,20 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _probabilities(self, part: PublicPart) -> SingleArray:
         if self._records_are_private():
             return self._probabilities_from_own_record(part)
-        logits = self.node_model_.log_probabilities(part)
+        logits: Array = self.node_model_.log_probabilities(part)
         if self.predictions == "own":
             logits = logits + self._own_evidence(part)
         else:
             received = self.evidence_.find(part) or self._plain_evidence(part)
             logits[received.ids] = self.combiner_.logits(logits[received.ids], received)
-        return np.exp(log_softmax(logits + self._moved_prior(), axis=1)).astype(np.float32)
+        return self._softmax(logits)
+
+    def _softmax(self, logits: Array) -> SingleArray:
+        """Probabilities under the moved prior, a portion at a time."""
+        found, prior = np.empty(logits.shape, dtype=np.float32), self._moved_prior()
+        for some in portions(len(logits)):
+            found[some] = softmax(logits[some] + prior, axis=1)
+        return found
 
     def _moved_prior(self) -> FloatArray:
         """What weights of classes add to every row of logits."""

@@ -24,7 +24,7 @@ from discreet.queries.evidence import message_bound
 class Ask(Protocol):
     """Whoever answers a query for received messages: a curator, or plain sums where nothing is protected."""
 
-    def __call__(self, name: str, /, *, messages: FloatArray, receivers: BoolArray) -> FloatArray:
+    def __call__(self, name: str, /, *, messages: Array, receivers: BoolArray) -> FloatArray:
         """One row per node."""
 
 
@@ -44,6 +44,11 @@ class Received:
     def at(self, ids: IntArray) -> Received:
         """The rows of these, of all nodes."""
         return Received(ids, self.sums[ids], None if self.hubs is None else self.hubs[ids], self.scale)
+
+    def rows(self, places: IntArray | slice) -> Received:
+        """Some of these rows, by where they stand here."""
+        hubs = None if self.hubs is None else self.hubs[places]
+        return Received(self.ids[places], self.sums[places], hubs, self.scale)
 
 
 class Evidence:
@@ -78,7 +83,7 @@ class Evidence:
     def ask(
         self,
         ask: Ask,
-        messages: FloatArray,
+        messages: Array,
         receivers: BoolArray,
         *,
         number: int = 0,
@@ -99,7 +104,9 @@ class Evidence:
         second = ask(second_name(number), messages=messages, receivers=receivers)
         if self.through_hubs:
             return Received(everyone, first, second, scale)
-        return Received(everyone, 0.5 * (first + second), scale=scale)
+        average = first + second
+        average *= 0.5
+        return Received(everyone, average, scale=scale)
 
     def keep(self, received: Received) -> None:
         """Cache what the receivers of the next graph received."""

@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from discreet.arrays import BoolArray, FloatArray, IntArray
+from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.hop_bayes.links import LinkModel
-from discreet.methods.hop_bayes.reading import reader_inputs
+from discreet.methods.hop_bayes.reading import centred, reader_inputs
+from discreet.ops.rows import portions
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.descent import Progress, TrainOptions, train_beside
 from discreet.training.networks import Activation, Head, widths_of
@@ -38,7 +39,7 @@ _TINY = 1e-12
 def asks_for_hubs(
     part: PublicPart,
     first: FloatArray,
-    messages: FloatArray,
+    messages: Array,
     receivers: BoolArray,
     noise_std: float,
     links: LinkModel,
@@ -47,7 +48,7 @@ def asks_for_hubs(
     labels and messages.
     """
     ids = part.labelled(part.train_mask)
-    energies = (messages**2).sum(axis=1)
+    energies = np.einsum("nc,nc->n", messages, messages)
     if not part.directed:  # see queries.evidence.arranged_sums: training ids hear one another at 1/√2, and no receiver
         energies = np.where(receivers == receivers[ids].any(), energies / 2, 0.0)
     return unexplained(first[ids], part.labels[ids], noise_std, links, float(energies.mean())) > UNEXPLAINED
@@ -61,28 +62,34 @@ def unexplained(rows: FloatArray, labels: IntArray, noise_std: float, links: Lin
     two are known on average and taken off, evenly in every direction. What is left along the direction that links
     give a node's class is explained, what is left across is not. Released and public values alone.
     """
-    rows = rows - rows.mean(axis=1, keepdims=True)
     count, across = len(rows), rows.shape[1] - 2
     if count == 0 or across < 1:
         return 0.0
     expected = links.given - 1 / rows.shape[1]
     directions = expected / np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), _TINY)
-    along = float(((rows * directions[labels]).sum(axis=1) ** 2).sum())
+    energy = along = 0.0
+    for some in portions(count):
+        part = centred(rows[some])
+        energy += float((part**2).sum())
+        along += float((np.einsum("nc,nc->n", part, directions[labels[some]]) ** 2).sum())
     by_chance = count * (noise_std**2 + links.mean_degree * message_energy / (across + 1))
-    rest = float((rows**2).sum()) - along - across * by_chance
+    rest = energy - along - across * by_chance
     if rest <= _CLEAR_DEVIATIONS * noise_std**2 * math.sqrt(2 * count * across):
         return 0.0
     return rest / (rest + max(along - by_chance, 0.0))
 
 
-def hub_messages(rows: FloatArray, noise_std: float, bound: float) -> FloatArray:
+def hub_messages(rows: FloatArray, noise_std: float, bound: float) -> SingleArray:
     """What each node tells of its neighbours: the direction of its row, shorter where that does not stand out.
 
-    Rows of norm at most ``bound``, from released values alone.
+    Rows of norm ``bound`` at most (the query makes sure of it), from released values alone.
     """
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.asarray(centred * (bound / np.maximum(norms, _FULL_AT * (1 + noise_std))))
+    told = np.empty(rows.shape, dtype=np.float32)
+    for some in portions(len(rows)):
+        part = centred(rows[some])
+        norms = np.linalg.norm(part, axis=1, keepdims=True)
+        told[some] = part * (bound / np.maximum(norms, _FULL_AT * (1 + noise_std)))
+    return told
 
 
 # -------------------------------------------------------------------- a network that reads what hubs tell
@@ -122,7 +129,7 @@ class HubReader:
     def train(
         self,
         network: nn.Module,
-        rows: FloatArray,
+        rows: SingleArray,
         part: PublicPart,
         options: TrainOptions,
         generator: torch.Generator,
@@ -137,7 +144,7 @@ class HubReader:
         def view(features: Tensor | SparseMatrix) -> Tensor:
             return torch.softmax(network(features), dim=1)
 
-        beside = torch.from_numpy(rows).float().to(generator.device)
+        beside = torch.from_numpy(rows).to(generator.device)
         train_beside(
             head, network, view, beside, part, options, generator,
             own_dropout=_OWN_DROPOUT, title="hubs", progress=progress,

@@ -14,11 +14,11 @@ import torch
 from scipy.special import log_softmax, softmax
 from torch import Tensor, nn
 
-from discreet.arrays import Array, Arrays, FloatArray, IntArray
+from discreet.arrays import Array, Arrays, FloatArray, IntArray, SingleArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, unit_features
-from discreet.ops.rows import unit_rows
+from discreet.ops.rows import portions, unit_rows
 from discreet.ops.sparse import SparseMatrix, map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features
 from discreet.training.networks import module_state, restore_module
@@ -49,15 +49,15 @@ class NodeModel:
 
     def fit(
         self, part: PublicPart, options: TrainOptions, generator: torch.Generator, progress: Progress | None
-    ) -> FloatArray:
+    ) -> SingleArray:
         """Train the network on labelled training nodes, then choose who speaks, and how surely.
 
         Returns :meth:`log_probabilities` of the same graph, which are at hand.
         """
         train_on_features(self.network, part, options, generator, progress=progress)
-        return np.asarray(log_softmax(self._choose(part, generator) / self.temperature, axis=1))
+        return _log_probabilities(self._choose(part, generator), self.temperature)
 
-    def _choose(self, part: PublicPart, generator: torch.Generator) -> FloatArray:
+    def _choose(self, part: PublicPart, generator: torch.Generator) -> Array:
         """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
 
         Without validation labels the network is taken at its word (it has seen the training labels), a map preferred.
@@ -68,26 +68,26 @@ class NodeModel:
         if not labels_are_few(part):
             return logits
         seed = int(torch.randint(2**31 - 1, (1,), generator=generator, device=generator.device))
-        chosen = logits
-        for found in FeatureMap.fit(part, softmax(logits / self.temperature, axis=1), seed):
+        chosen: Array = logits
+        for found in FeatureMap.fit(part, softmax(logits.astype(np.float64) / self.temperature, axis=1), seed):
             scores = found.scores(part)
             temperature, loss = best_temperature(scores, part)
             if loss < least:
                 self.map, self.temperature, least, chosen = found, temperature, loss, scores
         return chosen
 
-    def network_logits(self, part: PublicPart) -> FloatArray:
+    def network_logits(self, part: PublicPart) -> SingleArray:
         """What the network alone says of every node."""
         device = next(self.network.parameters()).device
-        return map_rows(self.network, part.features, device).cpu().numpy().astype(np.float64)
+        return map_rows(self.network, part.features, device).cpu().numpy()
 
-    def logits(self, part: PublicPart) -> FloatArray:
+    def logits(self, part: PublicPart) -> Array:
         """What whoever speaks says of every node, before the temperature."""
         return self.network_logits(part) if self.map is None else self.map.scores(part)
 
-    def log_probabilities(self, part: PublicPart) -> FloatArray:
+    def log_probabilities(self, part: PublicPart) -> SingleArray:
         """One row per node."""
-        return np.asarray(log_softmax(self.logits(part) / self.temperature, axis=1))
+        return _log_probabilities(self.logits(part), self.temperature)
 
     def state(self) -> Arrays:
         """Weights and map; the temperature is stored by the estimator."""
@@ -130,13 +130,21 @@ class FeatureMap:
         return maps
 
 
-def best_temperature(logits: FloatArray, part: PublicPart) -> tuple[float, float]:
+def _log_probabilities(logits: Array, temperature: float) -> SingleArray:
+    """Computed in double precision, a portion at a time, and held in single: there is a row for every node."""
+    found = np.empty(logits.shape, dtype=np.float32)
+    for some in portions(len(logits)):
+        found[some] = log_softmax(logits[some].astype(np.float64) / temperature, axis=1)
+    return found
+
+
+def best_temperature(logits: Array, part: PublicPart) -> tuple[float, float]:
     """What to divide logits by so that they fit the labels of :func:`_judging` nodes best, and the loss then."""
     rows = _judging(part)
     if len(rows) == 0:
         return 1.0, np.inf
     rows = rows[:: -(-len(rows) // _JUDGES)]
-    chosen, labels = logits[rows], part.labels[rows]
+    chosen, labels = logits[rows].astype(np.float64), part.labels[rows]
     losses = [-log_softmax(chosen / t, axis=1)[np.arange(len(rows)), labels].mean() for t in _TEMPERATURES]
     best = int(np.argmin(losses))
     return float(_TEMPERATURES[best]), float(losses[best])

@@ -12,8 +12,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from scipy.stats import gamma
 
-from discreet.arrays import FloatArray, IntArray
+from discreet.arrays import Array, FloatArray, IntArray
 from discreet.methods.hop_bayes.links import LinkModel
+from discreet.ops.rows import portions
 
 _TINY = 1e-12
 """Keeps quotients by zero finite."""
@@ -21,39 +22,51 @@ _TINY = 1e-12
 
 def damped(rows: FloatArray) -> FloatArray:
     """Rows centred, their norm brought to log(1 + norm)."""
-    centred = rows - rows.mean(axis=1, keepdims=True)
-    norms = np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), _TINY)
-    return np.asarray(centred * np.log1p(norms) / norms)
+    rows = centred(rows)
+    norms = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _TINY)
+    return np.asarray(rows * np.log1p(norms) / norms)
+
+
+def centred(rows: FloatArray) -> FloatArray:
+    """Rows less their means."""
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
 # -------------------------------------------------------------------- likelihoods
 
 _POINTS = 16
 """Quantiles by which the spread of a strength is integrated."""
-_AT_ONCE = 1 << 14
-"""Rows for which all of them are held at once."""
 _REPEATED = 0.1
 """The part of the variance between neighbours that does not average out, because they repeat each other; public."""
 
 
-def class_likelihoods(sums: FloatArray, noise_std: float, links: LinkModel) -> FloatArray:
+def class_likelihoods(
+    sums: FloatArray, noise_std: float, links: LinkModel, strength: float | None = None
+) -> FloatArray:
     """Log-likelihood of each row of ``sums`` under each class, centred over classes.
 
     A row is m·(P(· | a) − 1/c) for a node of class a, where m says how much it is told, plus noise, plus what m
     neighbours of one class differ by. m is not known for a node. Its mean square over all nodes follows from how
-    much longer the rows are than noise alone would make them; around that it is taken to spread as an exponential
-    does, and integrated out. Rows that are no longer than noise make m, and the evidence, zero.
+    much longer the rows are than noise alone would make them (:func:`told_strength`; give it where ``sums`` are a part
+    of the rows); around that it is taken to spread as an exponential does, and integrated out. Rows that are no longer
+    than noise make m, and the evidence, zero.
     """
-    rows = sums - sums.mean(axis=1, keepdims=True)
-    profile = _Profile.of(links)
-    strength = profile.mean_strength(rows, noise_std)
-    strengths, total = strength * _spread(), np.empty_like(rows)
-    for start in range(0, len(rows), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        found = np.stack([profile.likelihoods(rows[part], noise_std, one) for one in strengths])
+    strength = told_strength(sums, noise_std, links) if strength is None else strength
+    profile, strengths, total = _Profile.of(links), strength * _spread(), np.empty_like(sums)
+    for part in portions(len(sums)):
+        rows = centred(sums[part])
+        found = np.stack([profile.likelihoods(rows, noise_std, one) for one in strengths])
         largest = found.max(axis=0)
-        total[part] = largest + np.log(np.exp(found - largest).mean(axis=0))
-    return np.asarray(total - total.mean(axis=1, keepdims=True))
+        total[part] = centred(largest + np.log(np.exp(found - largest).mean(axis=0)))
+    return total
+
+
+def told_strength(sums: FloatArray, noise_std: float, links: LinkModel) -> float:
+    """The root mean square of m of :func:`class_likelihoods`, by the energy of the rows beyond that of the noise."""
+    profile, energy = _Profile.of(links), sum(float((centred(sums[part]) ** 2).sum()) for part in portions(len(sums)))
+    beyond = energy / len(sums) - noise_std**2 * (sums.shape[1] - 1) if sums.size else 0.0
+    of_one = float(profile.chance @ ((profile.expected**2).sum(axis=1) + _REPEATED * profile.within))
+    return float(np.sqrt(max(beyond, 0.0) / max(of_one, _TINY)))
 
 
 @dataclass(frozen=True)
@@ -67,12 +80,6 @@ class _Profile:
     @classmethod
     def of(cls, links: LinkModel) -> _Profile:
         return cls(links.given - 1 / len(links.given), 1 - (links.given**2).sum(axis=1), links.chance)
-
-    def mean_strength(self, rows: FloatArray, noise_std: float) -> float:
-        """The root mean square of m, by the energy of the rows beyond that of the noise."""
-        beyond = float((rows**2).sum(axis=1).mean()) - noise_std**2 * (rows.shape[1] - 1) if rows.size else 0.0
-        of_one = float(self.chance @ ((self.expected**2).sum(axis=1) + _REPEATED * self.within))
-        return float(np.sqrt(max(beyond, 0.0) / max(of_one, _TINY)))
 
     def likelihoods(self, rows: FloatArray, noise_std: float, strength: float) -> FloatArray:
         """Gaussian log-likelihoods of rows under each class, for one strength m."""
@@ -126,8 +133,8 @@ class Reader:
         """Multinomial logistic regression on the labels of these rows; the frequency of classes is left out."""
         if len(labels) == 0:
             return cls.none(classes)
-        step = -(-len(labels) // _ROWS)
-        rows, chosen = reader_inputs(sums[::step], noise_std), labels[::step]
+        chosen = some_rows(labels)
+        rows = reader_inputs(some_rows(sums), noise_std)
         rows = np.hstack([rows, np.ones((len(rows), 1))])
         picked = np.arange(len(rows)), chosen
 
@@ -144,11 +151,16 @@ class Reader:
         return cls(np.asarray(found.x).reshape(-1, classes)[:-1])
 
 
+def some_rows(rows: Array) -> Array:
+    """As many as a reader learns from, evenly spread over all."""
+    return rows[:: max(1, -(-len(rows) // _ROWS))]
+
+
 def reader_inputs(sums: FloatArray, noise_std: float) -> FloatArray:
     """Rows damped, beside their directions, which are shorter where they do not stand out of the noise."""
-    centred = sums - sums.mean(axis=1, keepdims=True)
-    lengths = np.hypot(np.linalg.norm(centred, axis=1, keepdims=True), _FULL_AT * noise_std)
-    return np.hstack([damped(sums / (1 + noise_std)), centred / np.maximum(lengths, _TINY)])
+    rows = centred(sums)
+    lengths = np.hypot(np.linalg.norm(rows, axis=1, keepdims=True), _FULL_AT * noise_std)
+    return np.hstack([damped(sums / (1 + noise_std)), rows / np.maximum(lengths, _TINY)])
 
 
 # -------------------------------------------------------------------- a few weights
@@ -162,26 +174,28 @@ _FLOOR = -50.0
 
 
 def blocks(
-    own: FloatArray,
+    own: Array,
     sums: FloatArray,
     noise_std: float,
     links: LinkModel,
     *,
     hubs: FloatArray | None = None,
     read: FloatArray | None = None,
+    strength: float | None = None,
 ) -> FloatArray:
     """(rows, 6, classes): own log-probabilities; likelihoods, likelihoods damped, and the sums themselves damped; what
-    hubs say damped, and how a reader reads the sums, zero where there is none.
+    hubs say damped, and how a reader reads the sums, zero where there is none. ``strength`` is that of
+    :func:`class_likelihoods`.
 
     Neighbours repeat each other, so likelihoods are too sure, the more so the more neighbours there are;
     damping (norm to log(1 + norm)) bounds that, and plain likelihoods are right where it is not so.
     """
-    likelihoods = class_likelihoods(sums, noise_std, links)
+    likelihoods = class_likelihoods(sums, noise_std, links, strength)
     bounded = np.maximum(likelihoods - likelihoods.max(axis=1, keepdims=True), _FLOOR)
     of_hubs = np.zeros_like(sums) if hubs is None else damped(hubs / (1 + noise_std))
     reading = np.zeros_like(sums) if read is None else read
     parts = own, bounded, damped(likelihoods), damped(sums / (1 + noise_std)), of_hubs, reading
-    return np.stack([part - part.mean(axis=1, keepdims=True) for part in parts], axis=1)
+    return np.stack([centred(part) for part in parts], axis=1)
 
 
 def weighed(weights: FloatArray, parts: FloatArray) -> FloatArray:
