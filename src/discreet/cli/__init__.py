@@ -7,36 +7,78 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from importlib import import_module
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
-from discreet.cli import (
-    attack,
-    audit,
-    bench,
-    data,
-    doctor,
-    evaluate,
-    export,
-    extend,
-    ledger,
-    methods,
-    plan,
-    predict,
-    report,
-    sign,
-    train,
-    tune,
-    verify,
-)
 from discreet.cli.boundary import bugs_named, exit_code
-from discreet.cli.logs import logging_to_stderr
-from discreet.cli.options import Debug, LogJson, LogLevel
+
+SUMMARIES = {
+    "train": "Train a model within a budget, and release it.",
+    "plan": "Show what training would ask of private data.",
+    "methods": "List the methods, and the levels that each supports.",
+    "data": "List the datasets, or say what would be read of one.",
+    "predict": "Predict the class of every node of a graph.",
+    "evaluate": "Measure a release on labelled data.",
+    "extend": "Pay for one more graph to predict on.",
+    "verify": "Check a release: files, stages, budget, signature.",
+    "doctor": "Report versions, devices, and what is missing.",
+    "audit": "Try to refute a guarantee.",
+    "attack": "Attack a model: links, members, attributes.",
+    "bench": "Run a suite of trials and print its tables.",
+    "tune": "Search a method's parameters within a budget.",
+    "ledger": "Show what all releases from one graph have spent.",
+    "sign": "Sign a release that verifies.",
+    "report": "Write one HTML page about a release.",
+    "export": "Write the public record of a release.",
+}
+"""The commands in the order of --help, which imports none of them: each is the function of its name in the file of its
+name."""
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Every command by its name, imported when it is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            if name not in SUMMARIES:
+                raise KeyError(name)
+            self[name] = _command(name)
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SUMMARIES)
+
+    def __len__(self) -> int:
+        return len(SUMMARIES)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The summaries, without the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
 
 app = typer.Typer(
     name="discreet",
+    cls=_Group,
     help="Learn on private graphs: say what is protected and how much, see the plan, train, release, verify.",
     epilog="Start with: discreet train --data csbm --level edge --epsilon 4 --out release",
     no_args_is_help=True,
@@ -44,26 +86,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-)
-OF_ALL = (("debug", False, Debug), ("log_level", "info", LogLevel), ("log_json", False, LogJson))
-_COMMANDS = (
-    train.train,
-    plan.plan,
-    methods.methods,
-    data.data,
-    predict.predict,
-    evaluate.evaluate,
-    extend.extend,
-    verify.verify,
-    doctor.doctor,
-    audit.audit,
-    attack.attack,
-    bench.bench,
-    tune.tune,
-    ledger.ledger,
-    sign.sign,
-    report.report,
-    export.export,
 )
 
 
@@ -92,12 +114,22 @@ def main(arguments: list[str] | None = None) -> int:
     return ending.code
 
 
+def _command(name: str) -> Any:
+    """A command as typer makes it of its function."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(name)(_flat(getattr(import_module(f"discreet.cli.{name}"), name)))
+    return typer.main.get_command(alone)
+
+
 def _flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: a parameter whose type is a dataclass of options stands for its fields.
 
-    Every command has the options of ``OF_ALL``.
+    Every command has the options of ``cli.options.OF_ALL``.
     A field that two groups share (``seed``) is one option, and both get its value; the later group declares it.
     """
+    from discreet.cli.logs import logging_to_stderr
+    from discreet.cli.options import OF_ALL
+
     parameters = _parameters(command)
     options: dict[str, inspect.Parameter] = {}
     of_all = [
@@ -130,7 +162,3 @@ def _parameters(callable_: Callable[..., object]) -> list[inspect.Parameter]:
     hints = get_type_hints(callable_, include_extras=True)
     found = inspect.signature(callable_).parameters.values()
     return [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in found]
-
-
-for _command in _COMMANDS:
-    app.command()(_flat(_command))

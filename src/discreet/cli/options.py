@@ -120,6 +120,8 @@ LogLevel = Annotated[
     str, typer.Option("--log-level", help="What to say on standard error: debug, info, warning or error.")
 ]
 LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON objects.")]
+OF_ALL = (("debug", False, Debug), ("log_level", "info", LogLevel), ("log_json", False, LogJson))
+"""The options of every command, with their defaults."""
 Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
 
 
