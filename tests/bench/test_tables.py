@@ -156,6 +156,18 @@ def test_four_ways_to_write_it() -> None:
     assert first["seeds"] == "4"
 
 
+def test_a_cell_says_what_made_it() -> None:
+    entries, rows = made(APART)
+    code = {"source": "abc", "torch": "2.0"}
+    some = {key: {**row, "versions": code, "started": "2026-01-02T03:04"} for key, row in rows.items()}
+    elsewhere = {**some, **{key: {**row, "device": "cuda"} for key, row in list(some.items())[:1]}}
+    (first, *_), (mixed, *_) = cells(entries, some), cells(entries, elsewhere)
+    assert first.made_by == "2026-01-02, source abc, torch 2.0, cpu"
+    assert mixed.made_by == f"{first.made_by}; 2026-01-02, source abc, torch 2.0, cuda"
+    (line, *_) = csv.DictReader(io.StringIO(cells_csv([mixed])))
+    assert line["made_by"] == mixed.made_by
+
+
 def test_without_matplotlib_there_are_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

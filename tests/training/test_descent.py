@@ -35,6 +35,7 @@ def test_a_head_takes_more_passes_over_few_rows(rows: int, passes: int) -> None:
     assert OPTIONS.for_head(rows).epochs == passes
     whole = TrainOptions(30, 0.01, 0.0, None)
     assert whole.for_head(rows) == whole
+    assert not OPTIONS.has_few(0)  # a graph without training nodes ends in a sentence of its own, later
 
 
 def test_every_pass_sees_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from discreet.bench.tables import shown
 from discreet.files import read_text
 
 NUMBERS = ("mean", "low", "high", "deviation", "seeds", "failed", "paper", "epsilon_spent", "seconds", "peak_rss_mb")
+NO_COORDINATES = (*NUMBERS, "covers", "made_by")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def read_points(path: Path, suite: Suite) -> list[Point]:
     for row in rows:
         if not row["mean"]:
             continue
-        at = {key: _value(key, text) for key, text in row.items() if text and key not in (*NUMBERS, "covers")}
+        at = {key: _value(key, text) for key, text in row.items() if text and key not in NO_COORDINATES}
         half = (float(row["high"]) - float(row["low"])) / 2 if row["high"] else math.nan
         any_epsilon = _free(at, at["name"] in free)
         found.append(Point(at, float(row["mean"]), half, row["covers"], any_epsilon, int(row["seeds"])))

@@ -57,6 +57,11 @@ class Cell:
         return max((float(from_json(spent)) for spent in found if spent is not None), default=math.nan)
 
     @property
+    def made_by(self) -> str:
+        """When its rows were made, by which of our sources (a hash), with which torch and on what."""
+        return "; ".join(sorted({_maker(row) for row in self.rows}))
+
+    @property
     def has_content(self) -> bool:
         """Whether there is anything to print: a result, a failure, or what a paper says."""
         return bool(self.values or self.reasons) or self.paper is not None
@@ -69,6 +74,12 @@ class Cell:
 
 def _covered(row: Row) -> str:
     return CLAIMED if row.get("accounting") == "as-published" else str(row["covers"])
+
+
+def _maker(row: Row) -> str:
+    versions = row.get("versions", {})
+    named = [f"{name} {versions[name]}" for name in ("source", "torch") if name in versions]
+    return ", ".join([str(row.get("started", ""))[:10], *named, str(row.get("device", "cpu"))])
 
 
 def half_width(values: list[float]) -> float:

@@ -86,7 +86,11 @@ def layouts(suite: Suite, entries: Sequence[Entry], rows: Mapping[str, Row]) -> 
 
 def lay_out(table: Table, entries: Sequence[Entry], rows: Mapping[str, Row]) -> Layout:
     """Put every cell into its place."""
-    found = cells(chosen(entries, table), rows, table.metric, table.mask)
+    return lay_out_cells(table, cells(chosen(entries, table), rows, table.metric, table.mask))
+
+
+def lay_out_cells(table: Table, found: Sequence[Cell]) -> Layout:
+    """The same for cells that were counted already."""
     placed = _placed(found, table)
     columns = _in_order(column for _, column in placed)
     lines = _in_order(line for line, _ in placed)

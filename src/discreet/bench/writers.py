@@ -85,6 +85,7 @@ def cells_csv(found: Sequence[Cell]) -> str:
         "epsilon_spent",
         "seconds",
         "peak_rss_mb",
+        "made_by",
     ]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -102,6 +103,7 @@ def cells_csv(found: Sequence[Cell]) -> str:
                 "" if cell.paper is None else cell.paper,
                 cell.covers,
                 *map(_number, costs),
+                cell.made_by,
             ]
         )
     return out.getvalue()

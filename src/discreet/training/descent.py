@@ -138,7 +138,7 @@ class TrainOptions:
 
     def _repeats(self, rows: int) -> int:
         """How many passes have the steps of one that a head is made for."""
-        return STEPS_OF_A_PASS // -(-rows // self.course(rows)[0])
+        return STEPS_OF_A_PASS // -(-rows // self.course(rows)[0]) if rows else 1
 
 
 def training_rows(part: PublicPart) -> IntArray:
