@@ -27,7 +27,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.synthetic import scale_free
 from discreet.methods.registry import find_method, load_method
 from discreet.ops.clipping import ClipRule, Room, clipped_sum
-from discreet.ops.row_products import row_product
+from discreet.ops.rows import row_product
 from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.networks import Linear
@@ -145,7 +145,7 @@ def agreement(kind: str, device: str) -> dict[str, Any]:
 
 
 def row_bits(device: str) -> dict[str, Any]:
-    """How many rows of products change their bits with their company: none may (``ops.row_products``)."""
+    """How many rows of products change their bits with their company: none may (``ops.rows``)."""
     generator, seen, differ = torch.Generator().manual_seed(0), 0, 0
     for inputs, outputs in ((5, 3), (64, 10), (100, 64), (767, 64), (1433, 128)):
         rows = torch.randn(6000, inputs, generator=generator)

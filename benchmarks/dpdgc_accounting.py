@@ -19,8 +19,8 @@ import torch
 import discreet
 from discreet.errors import DiscreetError
 from discreet.graph.graph import Graph
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.plan import Plan, Stage

@@ -24,9 +24,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.noise_ahead import NoiseAhead
+from discreet.mechanisms.bits import NoiseSource
+from discreet.mechanisms.dpsgd import NoiseAhead
+from discreet.mechanisms.gaussian import Grid
 from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
 
 RATE, CLIP, SIGMA = 0.1, 1.0, 1.0

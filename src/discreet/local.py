@@ -22,12 +22,11 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
-from discreet.mechanisms.bits import Randomness
+from discreet.mechanisms.bits import NoiseSource, Randomness
 from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, feature_encoder
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.multi_bit import best_sampled
 from discreet.mechanisms.local.randomized_response import RandomizedResponse
-from discreet.mechanisms.noise import NoiseSource
 
 __all__ = [
     "FEATURE_MECHANISMS",

@@ -12,8 +12,7 @@ import pytest
 
 import discreet.queries
 from discreet.graph.graph import PublicFacts
-from discreet.privacy.assurance import CHECKED, PROVED_HERE, PUBLISHED
-from discreet.privacy.query import Query
+from discreet.privacy.query import CHECKED, PROVED_HERE, PUBLISHED, Query
 from discreet.testing import Effort, QueryCase, check_query
 from tests.contracts import queries as families
 from tests.contracts.wrong_bounds import WRONG_BOUNDS, WrongBound

@@ -23,7 +23,7 @@ from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.registry import find_method, load_method
-from discreet.ops.edge_sums import sums_over_edges
+from discreet.ops.sparse import sums_over_edges
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 from discreet.privacy.query import Query

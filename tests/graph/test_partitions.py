@@ -22,7 +22,7 @@ from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP
 from discreet.methods.gcon.moments import GCONSSP
-from discreet.ops.edge_sums import sums_over_edges
+from discreet.ops.sparse import sums_over_edges
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 from tests.graph.helpers import assert_same

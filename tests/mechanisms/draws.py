@@ -12,8 +12,8 @@ import numpy as np
 
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, NodeLevel, NoPrivacy, parse_level

@@ -11,9 +11,9 @@ from discreet.arrays import Array, IntArray
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.mechanisms import dpsgd
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import draw_batch
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import NodeLevel, parse_level
 from discreet.privacy.plan import Stage, make_plan

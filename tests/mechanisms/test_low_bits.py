@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from discreet.mechanisms import gaussian
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.local.encoders import feature_encoder
-from discreet.mechanisms.noise import NoiseSource
 from tests.mechanisms.draws import given_stage
 from tests.mechanisms.float_attack import can_be_drawn, ruled_out, verdict
 

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms import gaussian, grid
-from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms import gaussian
+from discreet.mechanisms.bits import NoiseSource
 from discreet.privacy.plan import Stage
 from tests.mechanisms.draws import given_stage
 
@@ -37,9 +37,9 @@ def test_gaussian_has_the_declared_scale(multiplier: float, sensitivity: float) 
 
 
 def test_chunks_do_not_repeat() -> None:
-    value = np.zeros(3 * grid._CHUNK // 2, dtype=np.float32)
+    value = np.zeros(3 * gaussian._CHUNK // 2, dtype=np.float32)
     noisy = gaussian.release(value, stage(1.0, 1.0, value.shape), NoiseSource().stream("x"))
-    half = grid._CHUNK // 2
+    half = gaussian._CHUNK // 2
     assert not np.array_equal(noisy[:half], noisy[-half:])
 
 

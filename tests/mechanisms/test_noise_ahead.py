@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import PlanViolationError
-from discreet.mechanisms.grid import Grid
-from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.noise_ahead import WORTH_A_THREAD, NoiseAhead
+from discreet.mechanisms.bits import NoiseSource
+from discreet.mechanisms.dpsgd import WORTH_A_THREAD, NoiseAhead
+from discreet.mechanisms.gaussian import Grid
 
 
 def grid_of(size: int) -> Grid:

@@ -19,9 +19,9 @@ from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import worst_inputs
 from discreet.audit.trials import CuratorTask
 from discreet.mechanisms import curator as curators
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.local.stages import FEATURES, feature_stage, label_stage
-from discreet.mechanisms.noise import NoiseSource
 from discreet.mechanisms.objective.perturbation import draft_event, objective_stage
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy

@@ -13,8 +13,7 @@ from scipy.stats import binomtest
 
 from discreet.errors import ParameterError
 from discreet.mechanisms import noisy_graph
-from discreet.mechanisms.bits import BitStream, exp_bounds
-from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.bits import BitStream, NoiseSource, exp_bounds
 from discreet.ops.cells import Cells
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel

@@ -14,9 +14,8 @@ from scipy.stats import chisquare, ks_2samp
 from discreet.errors import PlanViolationError
 from discreet.graph.synthetic import csbm
 from discreet.mechanisms import exact_picks, gaussian, topk
-from discreet.mechanisms.bits import BitStream
+from discreet.mechanisms.bits import BitStream, NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.events.top_k import OneShotTopKDpEvent

@@ -14,7 +14,7 @@ from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError
 from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
-from discreet.methods.class_weights import COUNTS, balanced_weights
+from discreet.methods.trained import COUNTS, balanced_weights
 from discreet.release.load import load_release
 from tests.contracts.cases import make
 

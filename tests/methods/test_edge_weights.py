@@ -12,8 +12,7 @@ from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
 from discreet.methods.recommend import recommend
 from discreet.methods.registry import list_methods
-from discreet.ops.edge_sums import neighbour_sums
-from discreet.ops.sparse import hop_matrix
+from discreet.ops.sparse import hop_matrix, neighbour_sums
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
 from discreet.queries import sums

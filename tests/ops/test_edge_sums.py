@@ -9,9 +9,8 @@ import torch
 
 from discreet.arrays import FloatArray
 from discreet.graph.synthetic import csbm
-from discreet.ops import edge_sums as module
-from discreet.ops.edge_sums import edge_sums, neighbour_sums
-from discreet.ops.sparse import Aggregation, hop_matrix
+from discreet.ops import sparse as module
+from discreet.ops.sparse import Aggregation, edge_sums, hop_matrix, neighbour_sums
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def test_machine_code_has_the_bits_of_plain_sums(
         adjacency = sp.csr_array((values, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
     rows = rows_for(3000)
     plain = edge_sums(adjacency, rows)
-    monkeypatch.setattr(module, "_SMALL", 0)
+    monkeypatch.setattr(module, "_FEW_NUMBERS", 0)
     before = torch.get_num_threads()
     try:
         for threads in (1, 3):
@@ -48,7 +47,7 @@ def test_rows_do_not_depend_on_which_others_are_asked_for(
     rows, some = rows_for(3000), np.flatnonzero(np.random.default_rng(2).random(3000) < 0.3)
     whole = edge_sums(adjacency, rows)
     assert np.array_equal(edge_sums(adjacency, rows, some), whole[some])
-    monkeypatch.setattr(module, "_SMALL", 0)
+    monkeypatch.setattr(module, "_FEW_NUMBERS", 0)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     assert np.array_equal(edge_sums(adjacency, rows, some), whole[some])
     assert edge_sums(adjacency, rows, some[:1]).shape == (1, 5)
@@ -58,7 +57,7 @@ def test_rows_do_not_depend_on_which_others_are_asked_for(
 def test_rows_in_single_precision_are_added_as_doubles(
     adjacency: sp.csr_array, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_SMALL", small)
+    monkeypatch.setattr(module, "_FEW_NUMBERS", small)
     rows = rows_for(3000).astype(np.float32)
     assert np.array_equal(edge_sums(adjacency, rows), edge_sums(adjacency, rows.astype(np.float64)))
     assert edge_sums(adjacency, rows).dtype == np.float64

@@ -7,8 +7,8 @@ import itertools
 import pytest
 import torch
 
-from discreet.ops import row_products
-from discreet.ops.row_products import row_product
+from discreet.ops import rows
+from discreet.ops.rows import row_product
 
 WIDTHS = [1, 2, 3, 5, 7, 10, 16, 17, 33, 40, 64, 100, 128, 300]
 
@@ -50,14 +50,14 @@ def test_a_row_is_the_same_bits_in_every_company():
 
 def test_plain_products_are_not(monkeypatch):
     """What the tiles are for: without them this test's own measure finds rows that differ."""
-    monkeypatch.setattr(row_products, "TILE", 1)
+    monkeypatch.setattr(rows, "TILE", 1)
     assert any(differing(*sizes) for sizes in itertools.product(WIDTHS, WIDTHS))
 
 
 def test_blocks_of_a_fixed_shape(monkeypatch):
     """The way of other devices, on this one."""
-    monkeypatch.setattr(row_products, "_on_processor", row_products._in_blocks)
-    monkeypatch.setattr(row_products, "BLOCK", 64)
+    monkeypatch.setattr(rows, "_on_processor", rows._in_blocks)
+    monkeypatch.setattr(rows, "BLOCK", 64)
     assert not any(differing(*sizes) for sizes in itertools.product([3, 16, 100], [1, 7, 40]))
 
 

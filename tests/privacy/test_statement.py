@@ -13,8 +13,8 @@ from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
+from discreet.privacy.certificate import Statement
 from discreet.privacy.levels import EdgeLevel
-from discreet.privacy.statement import Statement
 
 
 @pytest.mark.parametrize("wrong", ["", "  ", "two\nlines", "a\x00b", "x" * 501, 3])

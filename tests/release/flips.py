@@ -22,8 +22,8 @@ from discreet.errors import CertificateError
 from discreet.methods.dp_gnn.estimator import DPGNN
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy.budget import Privacy
+from discreet.privacy.certificate import Statement
 from discreet.privacy.levels import EdgeLevel, NodeLevel
-from discreet.privacy.statement import Statement
 from discreet.release.load import load_release
 from discreet.release.signature import new_key, sign
 from discreet.release.verify import examine

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from discreet.audit.small_graphs import small_graph
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.ops.clipping import trainable
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import NodeLevel

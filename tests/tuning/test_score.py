@@ -11,7 +11,7 @@ import pytest
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import InvalidInputError, ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.bits import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import EdgeLevel, LocalLevel, NodeLevel, NoPrivacy
 from discreet.queries.validation_hits import ValidationHits

@@ -18,7 +18,7 @@ from discreet.audit.fingerprints import fingerprint
 from discreet.audit.recording import ADVERSARIES, RecordingCurator
 from discreet.audit.replay import split_all
 from discreet.graph.graph import Graph
-from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.bits import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.plan import Plan
 from discreet.workers import map_in_workers

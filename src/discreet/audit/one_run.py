@@ -19,9 +19,9 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator, Terms
 from discreet.mechanisms.dpsgd import steps_of
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.plan import Plan, Stage

@@ -13,9 +13,9 @@ from discreet.audit.fingerprints import form
 from discreet.audit.refusals import PastTheRefusalError
 from discreet.graph.parts import PrivatePart
 from discreet.mechanisms import dpsgd
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator, Terms
 from discreet.mechanisms.local import stages as local_stages
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy.plan import Plan, Stage
 
 _T = TypeVar("_T")

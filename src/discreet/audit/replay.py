@@ -38,9 +38,9 @@ from discreet.errors import CertificateError, GraphError, PlanViolationError, Un
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart, PublicPart
 from discreet.mechanisms import dpsgd
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import MECHANISMS
 from discreet.mechanisms.local import stages as local_stages
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Plan, Stage

@@ -23,8 +23,8 @@ from discreet.audit.recording import ADVERSARIES, RecordingCurator, ReplayingCur
 from discreet.audit.replay import split_all
 from discreet.graph.graph import Graph
 from discreet.mechanisms import dpsgd, gaussian
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.events.table import split_sampling
 from discreet.privacy.plan import Plan, Stage

@@ -44,9 +44,9 @@ def step_over_plain(batch: int, hidden: int, seed: int) -> dict[str, float]:
     import torch
     from torch import nn
 
-    from discreet.mechanisms.grid import Grid
-    from discreet.mechanisms.noise import NoiseSource
-    from discreet.mechanisms.noise_ahead import NoiseAhead
+    from discreet.mechanisms.bits import NoiseSource
+    from discreet.mechanisms.dpsgd import NoiseAhead
+    from discreet.mechanisms.gaussian import Grid
     from discreet.ops.clipping import ClipRule, clipped_sum, trainable, views_of
 
     torch.manual_seed(seed)

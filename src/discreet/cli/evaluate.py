@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.figures import figures_text, table_text
 from discreet.cli.options import BesideMlp, ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
-from discreet.cli.output import print_json, report, say
+from discreet.cli.output import figures_text, print_json, report, say, table_text
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph

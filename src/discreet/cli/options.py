@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from discreet.methods.parameters import Compute
     from discreet.methods.recommend import Recommendation
     from discreet.privacy.budget import Privacy
+    from discreet.privacy.certificate import Statement
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.levels import Level
     from discreet.privacy.plan import Plan
-    from discreet.privacy.statement import Statement
 
 AUTO = "auto"
 
@@ -293,7 +293,7 @@ class StatementOptions:
 
     def statement(self) -> Statement:
         """Checked."""
-        from discreet.privacy.statement import Statement
+        from discreet.privacy.certificate import Statement
 
         return Statement(self.data_name, self.purpose, self.issuer)
 

@@ -11,7 +11,6 @@ import typer
 
 from discreet.cli.config import Config, SaveConfig, write_config
 from discreet.cli.engine import Engine, EngineOptions
-from discreet.cli.figures import figures_text
 from discreet.cli.logs import LOG, progress_bars
 from discreet.cli.options import (
     BesideMlp,
@@ -23,7 +22,7 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import print_json, report, say
+from discreet.cli.output import figures_text, print_json, report, say
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6

@@ -86,7 +86,7 @@ class DaskBlocks:
         self._passes = 0
 
     def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
-        """``ops.edge_sums.sums_over_edges`` for all nodes, bit for bit what one process gives.
+        """``ops.sparse.sums_over_edges`` for all nodes, bit for bit what one process gives.
 
         Raises :class:`EngineError` where workers are lost for good; nothing is kept then.
         """

@@ -189,11 +189,11 @@ def sum_block(
     hears: Array | None,
     weighted: bool,
 ) -> FloatArray:
-    """``ops.edge_sums.sums_over_edges`` for the receivers of one block; ``hears`` is of these receivers.
+    """``ops.sparse.sums_over_edges`` for the receivers of one block; ``hears`` is of these receivers.
 
     Guarantee: row v of the result is a function of v's edges, of the rows of their senders, and of the order in which
     edges are listed, bit for bit, whatever receivers are computed beside it: scipy adds entry × row in that order,
-    beginning with zero, as ``ops.edge_sums`` does.
+    beginning with zero, as ``ops.sparse`` does.
     """
     indptr, indices, weights = read_edges(folder, block, num_nodes, weighted=weighted)
     values = np.ones(len(indices), dtype=np.float32) if weights is None else weights
@@ -231,7 +231,7 @@ class EdgeBlocks(Protocol):
     """Whoever sums over edges that lie in blocks: this process, or workers."""
 
     def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
-        """``ops.edge_sums.sums_over_edges`` for all nodes, with the weights of edges or without."""
+        """``ops.sparse.sums_over_edges`` for all nodes, with the weights of edges or without."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class BlocksOnDisk:
     manifest: Manifest
 
     def sums(self, tables: Sequence[Array], *, hears: Array | None, weighted: bool) -> FloatArray:
-        """``ops.edge_sums.sums_over_edges`` for all nodes."""
+        """``ops.sparse.sums_over_edges`` for all nodes."""
         found = np.empty((self.manifest.num_nodes, tables[0].shape[1]))
         for block in self.manifest.blocks:
             heard = None if hears is None else hears[block.rows]

@@ -1,4 +1,4 @@
-"""Random bits from a cryptographic generator, and choices that are made of them exactly.
+"""Random bits from a cryptographic generator, exact choices that are made of them, and the source of it all.
 
 Every law here is exact in the words drawn: it is proved for words that are independent and uniform on 0 … 2⁶⁴ − 1,
 with no rounding anywhere, and ChaCha20's words cannot be told from such by anyone who cannot break ChaCha20. The one
@@ -7,8 +7,10 @@ method without that claim, :meth:`BitStream.uniform`, says so.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -332,3 +334,47 @@ def bits_of(randomness: Randomness) -> BitStream:
     if isinstance(randomness, BitStream):
         return randomness
     return BitStream(randomness.bytes(KEY_BYTES))
+
+
+# -------------------------------------------------------------------- one key for each fit
+
+
+class NoiseSource:
+    """Independent random streams, each named by purpose and run, each handed out once.
+
+    Guarantee: the key is 256 bits from the operating system unless ``insecure_seed`` is given; distinct
+    (purpose, run) pairs get distinct subkeys by BLAKE2b; a stream is never handed out twice; the source
+    cannot be pickled, copied or carried across a fork, so no two workers can draw the same noise.
+
+    Each stream is ChaCha20 under its own subkey (``mechanisms.bits``).
+    """
+
+    def __init__(self, *, insecure_seed: int | None = None) -> None:
+        """Take a fresh key, or derive it from a seed that is for tests only."""
+        if insecure_seed is None:
+            self._key = secrets.token_bytes(32)
+        else:
+            self._key = hashlib.blake2b(str(insecure_seed).encode(), digest_size=32).digest()
+        self.secure = insecure_seed is None
+        self._used: set[tuple[str, int]] = set()
+        self._process = os.getpid()
+
+    def describe(self) -> str:
+        """For the certificate."""
+        if self.secure:
+            return "ChaCha20 streams keyed with 256 bits of operating-system entropy, fresh for this fit"
+        return "FIXED TEST SEED: the noise can be reproduced, so this is NOT FOR RELEASE"
+
+    def stream(self, purpose: str, run: int = 0) -> BitStream:
+        """The stream of that name; asking for it a second time is an error."""
+        if os.getpid() != self._process:
+            raise PlanViolationError("a noise source does not cross into another process: make one there")
+        if (purpose, run) in self._used:
+            raise PlanViolationError(f"the noise for {purpose!r}, run {run}, was already drawn")
+        self._used.add((purpose, run))
+        message = f"{purpose}\x00{run}".encode()
+        return BitStream(hashlib.blake2b(message, key=self._key, digest_size=32).digest())
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied."""
+        raise PlanViolationError("a noise source cannot be pickled or copied: the copy would repeat its noise")

@@ -15,11 +15,10 @@ from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.mechanisms import dpsgd, gaussian, laplace, noisy_graph, topk
-from discreet.mechanisms.bits import Randomness
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.bits import NoiseSource, Randomness
+from discreet.mechanisms.dpsgd import NoiseAhead
+from discreet.mechanisms.gaussian import Grid
 from discreet.mechanisms.local import stages as local
-from discreet.mechanisms.noise import NoiseSource
-from discreet.mechanisms.noise_ahead import NoiseAhead
 from discreet.mechanisms.objective import perturbation
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage

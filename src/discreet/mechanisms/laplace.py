@@ -25,7 +25,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.mechanisms.bits import LARGEST_SCALE, BitStream, Randomness, Size, bits_of, exp_bounds
-from discreet.mechanisms.grid import FINENESS, Grid, floor_log2
+from discreet.mechanisms.gaussian import FINENESS, Grid, floor_log2
 
 if TYPE_CHECKING:  # devices that make reports of themselves know no plans
     from discreet.privacy.plan import Stage

@@ -25,8 +25,8 @@ from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PublicPart
 from discreet.graph.schema import Schema
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.cost import Cost, estimate_cost, refuse_too_large
 from discreet.methods.decision import DecideBy, check_decision, decided, decision_weights, validation_ids
 from discreet.methods.declaration import DISCREET, Declaration
@@ -35,14 +35,13 @@ from discreet.methods.metrics import ClassScore, check_metric, class_scores, mea
 from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import Compute, Seed, stored, validate
 from discreet.privacy.budget import Privacy
-from discreet.privacy.certificate import make_certificate
+from discreet.privacy.certificate import Statement, make_certificate
 from discreet.privacy.coverage import open_for_prediction
 from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.notebook import html_table
 from discreet.privacy.plan import STAGE_HEAD, Claim, Plan, Stage, make_plan
 from discreet.privacy.query import Exposed
 from discreet.privacy.release_folder import write_release
-from discreet.privacy.statement import Statement
 from discreet.training.descent import Progress
 
 PresetName = Literal["discreet", "paper"]

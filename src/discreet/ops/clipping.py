@@ -47,7 +47,7 @@ batches under null) that is too much: the caller leaves such examples out (``que
 
 *What this rests on.* The rows of an example must be the same bits on both graphs, whatever the other examples hold and
 however many there are: E does not cover single-precision rounding. That is for the model to see to: dense products in
-whole tiles (``ops.row_products``), and nothing in which a number's rounding depends on its place. Tests compare the
+whole tiles (``ops.rows``), and nothing in which a number's rounding depends on its place. Tests compare the
 bits of all rows of the library's networks in batches of many sizes, on processors; kernels for sparse products on GPUs
 may share a row's work by what other rows hold. (With plain products the other terms of a Poisson batch moved together
 by up to 1e-6 C on ordinary data; placed at ties between logits of 1e9, for weights known beforehand, by 4.5 C.)

@@ -14,7 +14,7 @@ from discreet.arrays import Array
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.parts import Topology
 from discreet.limits import RESTART
-from discreet.ops.edge_sums import sums_over_edges
+from discreet.ops.sparse import sums_over_edges
 
 Float = TypeVar("Float", np.float32, np.float64)
 INFINITE = math.inf

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.clean import Features
-from discreet.ops.row_products import row_product
+from discreet.ops.rows import row_product
 from discreet.ops.sparse import SparseMatrix, select_rows
 
 NARROW = 1024

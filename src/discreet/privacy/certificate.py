@@ -1,27 +1,27 @@
 """The certificate: what was promised, what ran, and what it cost, in a form that anyone can check.
 
 ``release.verify`` checks it. That is integrity, not authenticity: it shows that the parts belong together, not who made
-them.
+them. :class:`Statement` is what the issuer adds in words: which data, what for, by whom, when, and what came before.
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dp_accounting.dp_event import DpEvent
 
-from discreet.errors import CertificateError
+from discreet.errors import CertificateError, ParameterError
 from discreet.files import from_json, to_json
 from discreet.graph.graph import PublicFacts
 from discreet.privacy.accountants import accountant_versions
 from discreet.privacy.budget import delta_reason
 from discreet.privacy.coverage import COVERAGE, duties
 from discreet.privacy.plan import Plan
-from discreet.privacy.statement import FIELDS as STATEMENT
 
 SCHEMA = 2
 """What is written. Schema 1 (versions before 0.2) is still read."""
@@ -87,7 +87,7 @@ def make_certificate(
         "caveats": [_arithmetic(planned["stages"]), *CAVEATS],
         "versions": {**accountant_versions(), **versions},
     }
-    made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATEMENT)})
+    made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATED_FIELDS)})
     return made
 
 
@@ -130,3 +130,65 @@ def _trust(kind: str) -> str:
 def sha256(content: bytes) -> str:
     """The hash that certificates list files by."""
     return hashlib.sha256(content).hexdigest()
+
+
+# -------------------------------------------------------------------- what the issuer says
+
+LONGEST = 500
+"""Characters of one text: a name or a sentence, no document."""
+TEXTS = ("data", "purpose", "issuer", "ledger")
+STATED_FIELDS = (*TEXTS, "date", "parent")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Words of the issuer, as given; nothing here is read off the data, and nobody checks that it is true.
+
+    Parameters
+    ----------
+    data, purpose, issuer
+        The name of the data, what the release is for, and who answers for it.
+    date
+        ``2026-01-31``; today (UTC) where none is given.
+    parent
+        The certificate of the release that this one extends.
+    ledger
+        The id of this release's entry in a ledger.
+    """
+
+    data: str | None = None
+    purpose: str | None = None
+    issuer: str | None = None
+    date: str | None = None
+    parent: Mapping[str, Any] | None = None
+    ledger: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse texts that are too long or do not stand on one line, and dates that are none."""
+        for name in TEXTS:
+            _check_text(name, getattr(self, name))
+        if self.date is not None:
+            check_date(self.date)
+
+    def added_to(self, certificate: Mapping[str, Any]) -> dict[str, Any]:
+        """The certificate with this statement; what is not given stays as the certificate has it."""
+        given = {name: getattr(self, name) for name in STATED_FIELDS if getattr(self, name) is not None}
+        date = given.get("date") or certificate.get("date") or datetime.datetime.now(datetime.UTC).date().isoformat()
+        return {**certificate, **given, "date": date}
+
+
+def check_date(text: str) -> None:
+    """Refuse what is no date as ISO 8601 writes it."""
+    try:
+        right = datetime.date.fromisoformat(text).isoformat() == text
+    except (TypeError, ValueError):
+        right = False
+    if not right:
+        raise ParameterError(f"a date is written as 2026-01-31, not {text!r}")
+
+
+def _check_text(name: str, text: str | None) -> None:
+    if text is None:
+        return
+    if not isinstance(text, str) or not text.strip() or len(text) > LONGEST or not text.isprintable():
+        raise ParameterError(f"{name} must be one line of 1 to {LONGEST} printable characters, not {text!r:.80}")

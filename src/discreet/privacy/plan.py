@@ -13,11 +13,20 @@ from discreet.errors import PrivacyError
 from discreet.files import from_json
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, group_note, spend
-from discreet.privacy.assurance import NO_NOISE, NOTHING_PROMISED, STATED, is_exact, sampler
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
 from discreet.privacy.notebook import html_table
-from discreet.privacy.query import NO_BOUND, Bound, Query, StoredQuery
+from discreet.privacy.query import (
+    NO_BOUND,
+    NO_NOISE,
+    NOTHING_PROMISED,
+    STATED,
+    Bound,
+    Query,
+    StoredQuery,
+    is_exact,
+    sampler,
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""What a plan knows of a question to private data: words, how far one unit can move the answer, and its cost.
+"""What a plan knows of a question to private data: words, how far one unit can move the answer, what it costs, who
+proved that, and how its noise is drawn.
 
 The questions themselves live in ``discreet.queries``, one file each. This is their common form.
 """
@@ -16,7 +17,52 @@ from dp_accounting.dp_event import DpEvent
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.privacy import events
-from discreet.privacy.assurance import NOTHING_PROMISED, STATED
+
+# -------------------------------------------------------------------- how sure a stage is
+
+PROVED_HERE = "proved here"
+"""The proof stands in the docstring of the query (and of its event); tests search small graphs for a counterexample."""
+PUBLISHED = "published proof"
+"""The bound or the cost rests on a theorem of a paper that the docstring names."""
+CHECKED = "numerically checked"
+"""No proof is known; searches found nothing above what is stated."""
+STATED = "stated by its author"
+"""A query of another package that says nothing of its proof."""
+NOTHING_PROMISED = "nothing is promised"
+"""Level ``none``."""
+
+PROOFS = (PROVED_HERE, PUBLISHED, CHECKED, STATED, NOTHING_PROMISED)
+
+NO_NOISE = "no noise"
+IN_FLOATING_POINT = "drawn and added in floating point, from cryptographic random bits; no bound is proved on rounding"
+_ON_A_GRID = "exact on a public grid"
+_ROUGH = ("objective",)
+_SAMPLERS = {
+    "gaussian": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
+    "dpsgd": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20; batches by exact coins",
+    "laplace": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
+    "gumbel-top-k": "exact: picks by coins from ChaCha20; values with rounded Laplace noise on a public grid",
+    "gaussian-top-k": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
+    "edge-rand": "exact: coins from ChaCha20",
+    "lap-graph": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
+    "repeat-and-select": "exact where every stage of a trial is: see the trial's stages",
+    "thinning": "exact: a secret key from ChaCha20",
+    "node-sampling": "exact: coins from ChaCha20",
+}
+_REPORTS = "exact: coins, or noise on a public grid, from ChaCha20"
+
+
+def is_exact(mechanism: str) -> bool:
+    """Whether the noise of a mechanism has the law that its proof is about, without rounding."""
+    return mechanism not in _ROUGH
+
+
+def sampler(mechanism: str) -> str:
+    """How a mechanism draws its noise, in words."""
+    return _SAMPLERS.get(mechanism, _REPORTS) if is_exact(mechanism) else IN_FLOATING_POINT
+
+
+# -------------------------------------------------------------------- questions
 
 
 @dataclass(frozen=True)
@@ -40,7 +86,7 @@ class Query(ABC):
     """One bounded question, made at plan from public facts and answered by the curator.
 
     A subclass is a frozen dataclass. It states in its docstring: neighbours, bound, proof or reference; and in
-    ``proof`` which of these (``privacy.assurance``), each class for itself, for a subclass has another bound. Inputs of
+    ``proof`` which of these (``privacy.query``), each class for itself, for a subclass has another bound. Inputs of
     :meth:`answer` are public or released values, equal on neighbours; the query projects them itself, so that the bound
     holds for *every* value of them. What depends on private rows is computed inside.
     """
@@ -56,7 +102,7 @@ class Query(ABC):
 
     @property
     def adds_over_edges(self) -> bool:
-        """Whether :meth:`answer` reads no edge but through ``ops.edge_sums.sums_over_edges``."""
+        """Whether :meth:`answer` reads no edge but through ``ops.sparse.sums_over_edges``."""
         return False
 
     @property

@@ -21,9 +21,8 @@ from discreet.errors import CertificateError, DataNotFoundError
 from discreet.files import write_folder
 from discreet.limits import RECORD_BYTES, SIGNATURE_BYTES, TEXT_BYTES, WEIGHTS_BYTES
 from discreet.privacy.card import render_card
-from discreet.privacy.certificate import AUDIT, CERTIFICATE, RELEASE_FILES, SIGNATURE, seal
+from discreet.privacy.certificate import AUDIT, CERTIFICATE, RELEASE_FILES, SIGNATURE, Statement, seal
 from discreet.privacy.certificate_form import check_certificate, check_config
-from discreet.privacy.statement import Statement
 from discreet.untrusted import list_plain, read_regular, strict_json
 
 WEIGHTS, CONFIG, CARD = RELEASE_FILES

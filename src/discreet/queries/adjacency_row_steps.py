@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.sparse import SparseMatrix, hop_matrix
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel
+from discreet.privacy.query import PROVED_HERE
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids, training_labels
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import touched_examples

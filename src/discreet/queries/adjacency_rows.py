@@ -19,9 +19,8 @@ from discreet.graph.parts import PrivatePart
 from discreet.limits import ROW_NORM
 from discreet.ops.row_embedding import Weight, embed_rows
 from discreet.ops.rows import cut_rows, cut_sparse_rows
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import own_row_change, sum_sensitivity
 from discreet.queries.sums import edge_sensitivity

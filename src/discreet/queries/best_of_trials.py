@@ -9,8 +9,7 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
-from discreet.privacy.assurance import PUBLISHED
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PUBLISHED, Bound, Query
 
 
 @dataclass(frozen=True)

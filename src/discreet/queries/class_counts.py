@@ -11,9 +11,8 @@ import numpy as np
 from discreet.arrays import FloatArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PROVED_HERE, Bound, Query
 from discreet.queries.reach import is_null
 
 

@@ -12,11 +12,10 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import Array, FloatArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
-from discreet.ops.edge_sums import sums_over_edges
+from discreet.ops.sparse import sums_over_edges
 from discreet.privacy import events
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 
 CountNoise = Literal["laplace", "gaussian"]
 

@@ -14,9 +14,8 @@ from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NodeLevel
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PROVED_HERE, Bound, Query
 
 OWN_RECORD = ("weights+predictions", "weights+others-predictions")
 """Coverage under which a prediction reads its own node's record and released values, and nothing else."""

@@ -14,9 +14,8 @@ from dp_accounting.dp_event import DpEvent
 from discreet.graph.parts import PrivatePart
 from discreet.ops.cells import Cells
 from discreet.privacy import events
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 
 FLIPPED, LARGEST = "edge-rand", "lap-graph"
 

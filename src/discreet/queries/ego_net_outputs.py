@@ -12,9 +12,8 @@ import torch
 from discreet.arrays import SingleArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.rows import clip_rows, finite_rows
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
 
 AT_ONCE = 4096

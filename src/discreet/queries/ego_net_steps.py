@@ -12,7 +12,7 @@ from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.egonets import EgoNets
 from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
-from discreet.privacy.assurance import PROVED_HERE
+from discreet.privacy.query import PROVED_HERE
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids, training_labels
 

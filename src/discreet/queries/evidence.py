@@ -13,12 +13,10 @@ from torch import nn
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.edge_sums import edge_sums, sums_over_edges
 from discreet.ops.rows import SUM_PLACES, cut_on_lattice, cut_rows, rows_of_norm
-from discreet.ops.sparse import map_rows
-from discreet.privacy.assurance import PROVED_HERE
+from discreet.ops.sparse import edge_sums, map_rows, sums_over_edges
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
 from discreet.queries.links import one_hot_labels
 from discreet.queries.reach import is_null

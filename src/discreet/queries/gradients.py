@@ -25,9 +25,8 @@ from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, train
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Change, Level, NodeLevel, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 
 T = TypeVar("T")
 Sampling = Literal["poisson", "fixed"]

@@ -14,10 +14,9 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel, bound_degrees
 from discreet.privacy import events
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
 from discreet.privacy.plan import Stage
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PROVED_HERE, Bound, Query
 from discreet.queries.reach import surviving_degree, thinning_failure
 
 KEY = "edges kept"

@@ -12,11 +12,10 @@ from discreet.arrays import Array, BoolArray, FloatArray
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.edge_sums import edge_sums, sums_over_edges
 from discreet.ops.rows import PRODUCT_PLACES, cut_on_lattice, cut_rows, portions
-from discreet.privacy.assurance import PROVED_HERE
+from discreet.ops.sparse import edge_sums, sums_over_edges
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
 from discreet.queries.reach import is_null
 

@@ -13,8 +13,7 @@ from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.moments import pack, packed_length
 from discreet.ops.rows import cut_rows
-from discreet.privacy.assurance import PUBLISHED
-from discreet.privacy.query import Bound
+from discreet.privacy.query import PUBLISHED, Bound
 from discreet.queries.propagated import RestartQuery, row_norm_bound
 
 

@@ -11,7 +11,7 @@ import torch
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
-from discreet.privacy.assurance import PUBLISHED
+from discreet.privacy.query import PUBLISHED
 from discreet.queries.picks import TopPicks
 from discreet.queries.sampled_nodes import NodeSample, checked_positions
 

@@ -14,7 +14,7 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import PlanViolationError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
-from discreet.privacy.assurance import PROVED_HERE
+from discreet.privacy.query import PROVED_HERE
 from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, on_device
 from discreet.queries.pagerank_rows import positions_of
 from discreet.queries.sampled_nodes import NodeSample, checked_positions

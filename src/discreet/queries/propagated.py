@@ -15,9 +15,8 @@ from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.restart import INFINITE, Walk, check_restart, check_steps, propagate
 from discreet.ops.rows import cut_rows
-from discreet.privacy.assurance import PUBLISHED
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PUBLISHED, Bound, Query
 
 Bounds = Literal["sharp", "paper"]
 Ends = Literal["together", "apart"]

@@ -11,8 +11,7 @@ from dp_accounting.dp_event import DpEvent
 from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
 from discreet.privacy import events
-from discreet.privacy.assurance import PUBLISHED
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PUBLISHED, Bound, Query
 
 _WHY = "a report is made of one record alone, where that record lives, and nothing else of it leaves"
 LABELS = "randomized-response"

@@ -11,9 +11,8 @@ from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.row_embedding import embed_rows
 from discreet.ops.rows import cut_rows
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.sums import edge_sensitivity
 
 

@@ -16,8 +16,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.keyed_hash import hash_pairs
 from discreet.privacy import events
-from discreet.privacy.assurance import PROVED_HERE
-from discreet.privacy.query import Bound, Query
+from discreet.privacy.query import PROVED_HERE, Bound, Query
 from discreet.queries.gradients import training_ids
 
 SAMPLE = "nodes sampled"

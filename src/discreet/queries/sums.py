@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
-from discreet.ops.edge_sums import neighbour_sums
 from discreet.ops.rows import SUM_PLACES, clip_rows, finite_rows, normalize_rows, on_lattice
-from discreet.ops.sparse import Aggregation, map_rows
-from discreet.privacy.assurance import PROVED_HERE
+from discreet.ops.sparse import Aggregation, map_rows, neighbour_sums
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import hop_inputs, hop_sensitivity, own_row_change
 

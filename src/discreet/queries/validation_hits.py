@@ -12,9 +12,8 @@ from discreet.arrays import FloatArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
-from discreet.privacy.assurance import PROVED_HERE
 from discreet.privacy.levels import Level
-from discreet.privacy.query import NO_BOUND, Bound, Query
+from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 
 
 class Predicts(Protocol):

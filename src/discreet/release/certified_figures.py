@@ -10,8 +10,8 @@ from discreet.arrays import FloatArray
 from discreet.errors import ParameterError, UncoveredReleaseError
 from discreet.files import to_json
 from discreet.graph.graph import Graph
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier, versions
 from discreet.methods.metrics import figures_of_table, roc_auc_of_bins
 from discreet.privacy.budget import Privacy

@@ -17,10 +17,10 @@ from discreet.files import from_json
 from discreet.graph.graph import PublicFacts
 from discreet.privacy.budget import Privacy, delta_reason
 from discreet.privacy.card import guarantee_lines, render_card
+from discreet.privacy.certificate import check_date
 from discreet.privacy.coverage import COVERAGE, duties
 from discreet.privacy.levels import parse_level
 from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
-from discreet.privacy.statement import check_date
 
 FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
 """The first version that wrote certificates of schema 2, and no more of schema 1."""

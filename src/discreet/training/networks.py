@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays
 from discreet.ops.affine_calls import register_affine
-from discreet.ops.row_products import row_product
+from discreet.ops.rows import row_product
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -52,7 +52,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class Linear(nn.Module):
     """x ↦ xW + b for rows of any kind, Glorot-initialised from a generator.
 
-    Guarantee: a row is the same bits whatever rows stand beside it (``ops.row_products``).
+    Guarantee: a row is the same bits whatever rows stand beside it (``ops.rows``).
     """
 
     def __init__(self, inputs: int, outputs: int, generator: torch.Generator, *, bias: bool = True) -> None:

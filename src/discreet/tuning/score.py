@@ -13,8 +13,8 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.methods.metrics import check_metric
 from discreet.privacy import events

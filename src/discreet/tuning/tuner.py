@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from discreet.errors import PrivacyError, UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.mechanisms.noise import NoiseSource
+from discreet.mechanisms.bits import NoiseSource
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import checked_settings
 from discreet.privacy import events

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from discreet import local
 from discreet.errors import GraphError, ParameterError, PlanViolationError
 from discreet.graph.graph import Graph
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.local.stages import encoder_of, feature_stage, in_alphabet, label_stage, response_of
-from discreet.mechanisms.noise import NoiseSource
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, LocalLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage, make_plan

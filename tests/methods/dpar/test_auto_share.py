@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from discreet.methods.dpar.auto_share import TRIAL_SHARE, auto_share, structure_survives
+from discreet.methods.dpar.estimator import TRIAL_SHARE, auto_share, structure_survives
 from tests.queries.test_picks import picks_of
 
 

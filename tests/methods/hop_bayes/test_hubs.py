@@ -13,7 +13,7 @@ from discreet.graph.synthetic import csbm
 from discreet.methods.hop_bayes import estimator
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.hop_bayes.hubs import UNEXPLAINED, hub_messages, unexplained
-from discreet.methods.hop_bayes.links import LinkModel
+from discreet.methods.hop_bayes.reading import LinkModel
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.release.load import load_release

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.methods.hop_bayes.links import LinkModel
+from discreet.methods.hop_bayes.reading import LinkModel
 
 
 def test_noise_alone_becomes_independence() -> None:

@@ -18,8 +18,8 @@ from discreet.graph.graph import Graph, PublicFacts
 from discreet.graph.parts import PrivatePart, PublicPart
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
+from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.noise import NoiseSource
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS
 from discreet.methods.hop_bayes.combiner import bounded_likelihoods

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.methods.hop_bayes.links import LinkModel
-from discreet.methods.hop_bayes.reading import START, Reader, class_likelihoods, fit_weights, weighed
+from discreet.methods.hop_bayes.reading import START, LinkModel, Reader, class_likelihoods, fit_weights, weighed
 
 
 def test_fitted_weights_fit_better_than_where_they_start() -> None:

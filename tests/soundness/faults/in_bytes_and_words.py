@@ -18,7 +18,7 @@ import torch
 
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
-from discreet.mechanisms import curator, gaussian, noise_ahead
+from discreet.mechanisms import curator, dpsgd, gaussian
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.methods import base
@@ -432,11 +432,11 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("one noise for two steps", "curator", DP_MLP, "fresh noise")
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = noise_ahead.NoiseAhead.take
+    real = dpsgd.NoiseAhead.take
 
     def twice(self: Any) -> np.ndarray:
         drawn = real(self)
         self.first = getattr(self, "first", drawn.copy())
         return self.first
 
-    patch.setattr(noise_ahead.NoiseAhead, "take", twice)
+    patch.setattr(dpsgd.NoiseAhead, "take", twice)

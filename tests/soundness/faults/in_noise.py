@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mechanisms import curator, dpsgd, gaussian, laplace, noise, noisy_graph
+from discreet.mechanisms import bits, curator, dpsgd, gaussian, laplace, noisy_graph
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.mechanisms.local import stages as local_stages
@@ -126,9 +126,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("noise from random_state", "fits", GAP_EDGE, "noise is not drawn afresh")
 def _(patch: pytest.MonkeyPatch) -> None:
-    real = noise.NoiseSource
+    real = bits.NoiseSource
 
-    def seeded(*, insecure_seed: int | None = None) -> noise.NoiseSource:
+    def seeded(*, insecure_seed: int | None = None) -> bits.NoiseSource:
         found = real(insecure_seed=0 if insecure_seed is None else insecure_seed)
         found.secure = True
         return found
@@ -141,7 +141,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     def one_stream(self: Any, purpose: str, run: int = 0) -> BitStream:
         return BitStream(hashlib.blake2b(b"any stage", key=self._key, digest_size=32).digest())
 
-    patch.setattr(noise.NoiseSource, "stream", one_stream)
+    patch.setattr(bits.NoiseSource, "stream", one_stream)
 
 
 @fault("one row of noise for all rows", "curator", GAP_EDGE, "independent entries and stages")

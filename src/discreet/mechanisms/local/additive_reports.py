@@ -16,7 +16,7 @@ from discreet.errors import ParameterError
 from discreet.limits import REPORT_EPSILON
 from discreet.mechanisms import laplace
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, bits_of
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.gaussian import Grid
 from discreet.mechanisms.local.feature_range import (
     Outside,
     Range,

@@ -28,7 +28,7 @@ from scipy.stats import gamma as gamma_law
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PlanViolationError
 from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
-from discreet.mechanisms.grid import Grid
+from discreet.mechanisms.gaussian import Grid
 from discreet.mechanisms.objective.losses import ScalarLoss, loss_by_name
 from discreet.mechanisms.objective.minimise import Problem, minimise
 from discreet.privacy import events

@@ -14,11 +14,9 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
-from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
-from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Rate
-from discreet.methods.trained import PrivatelyTrained
+from discreet.methods.trained import PrivatelyTrained, TakesEncoder, WeighsClasses, class_shares
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage

@@ -15,9 +15,8 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
-from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.own_hop import neighbour_mixture
-from discreet.methods.trained import TrainedClassifier
+from discreet.methods.trained import TrainedClassifier, WeighsClasses, with_weights
 from discreet.ops.sparse import map_rows
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Stage

@@ -17,12 +17,10 @@ from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
-from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
-from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Fraction, Layers, Norm, Rate
-from discreet.methods.trained import PrivatelyTrained
+from discreet.methods.trained import PrivatelyTrained, TakesEncoder, WeighsClasses, class_shares
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import Level, NoPrivacy

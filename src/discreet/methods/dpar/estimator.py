@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Literal
@@ -17,7 +18,6 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpar
 from discreet.methods.as_published import AS_PUBLISHED, Accounting
-from discreet.methods.dpar.auto_share import TRIAL_SHARE, auto_share
 from discreet.methods.dpar.averaging import average_logits, average_probabilities
 from discreet.methods.dpar.published import (
     BATCH_SIZE,
@@ -41,18 +41,22 @@ from discreet.methods.parameters import (
 from discreet.methods.trained import PrivatelyTrained
 from discreet.ops.sparse import map_rows
 from discreet.privacy.coverage import NOTHING
+from discreet.privacy.events.gaussian import gaussian_mu
+from discreet.privacy.events.node_sampling import before_sampling
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Claim, Stage, split_note
 from discreet.queries.gradients import checked_batch_size, planned_parameters
 from discreet.queries.pagerank_rows import PageRankRows, positions_of
 from discreet.queries.picked_rows import PickedRowSteps, PublishedRowSteps, RowSteps, read_candidates
-from discreet.queries.picks import Selection
+from discreet.queries.picks import Selection, TopPicks
 from discreet.queries.sampled_nodes import SAMPLE, NodeSample, SampledNodes
 from discreet.training.descent import Progress, training_rows
 from discreet.training.networks import MLP, module_state, restore_module, widths_of
 from discreet.training.private import train_privately
 
 STRUCTURE, NETWORK = "structure", "network"
+TRIAL_SHARE = 0.5
+"""The share at which ``auto`` asks whether structure would survive, and that it takes if so."""
 
 
 @dataclass(eq=False, repr=False)
@@ -76,7 +80,7 @@ class DPAR(PrivatelyTrained):
     structure_share
         The part of the squared privacy loss (as-published: of ε) that picking gets. 0 reads no edge while training.
         ``auto`` decides from public facts alone: 0 unless a score at its clip bound would stand above the
-        largest noise, see :mod:`~discreet.methods.dpar.auto_share`.
+        largest noise, see :mod:`~discreet.methods.dpar.estimator`.
     top_k
         K, how many nodes beside itself a row picks (as-published: itself or not).
     sources
@@ -355,3 +359,26 @@ class DPAR(PrivatelyTrained):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.network_ = restore_module("network", self._network(self.public_, self._generator), state)
+
+
+# -------------------------------------------------------------------- structure_share="auto"
+
+
+def auto_share(query: TopPicks, epsilon: float, delta: float, node_rate: float) -> float:
+    """The trial share, if picks at that share would tell anything of the graph; else nothing."""
+    mu = gaussian_mu(*before_sampling(epsilon, delta, node_rate)) * math.sqrt(TRIAL_SHARE)
+    return TRIAL_SHARE if structure_survives(mu, query) else 0.0
+
+
+def structure_survives(mu: float, query: TopPicks) -> bool:
+    """Whether the largest possible score would stand above the largest noise among all candidates.
+
+    ``mu`` is the privacy loss (of a Gaussian, or √2ρ) that all rows may spend. With Gumbel noise one row's score at its
+    clip bound is mu/√(MK) noise scales high (``em1`` halves the squared loss), and the largest of n noises about ln n;
+    with Gaussian noise it is mu/√(2M) deviations, against √(2 ln n).
+    """
+    log_candidates = math.log(max(query.candidates, 2))
+    if query.selection == "gm":
+        return mu / math.sqrt(2 * query.rows) >= math.sqrt(2 * log_candidates)
+    halves = 2 if query.selection == "em1" else 1
+    return mu / math.sqrt(halves * query.rows * query.picks) >= log_candidates

@@ -25,7 +25,6 @@ from discreet.graph.parts import PublicPart, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
-from discreet.methods.class_weights import WeighsClasses, class_shares, with_weights
 from discreet.methods.dpdgc.embedding import (
     EMBEDDING,
     KINDS,
@@ -41,9 +40,8 @@ from discreet.methods.dpdgc.embedding import (
 from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
 from discreet.methods.outlook import Outlook, outlook_of, separation
-from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
-from discreet.methods.trained import TrainedClassifier
+from discreet.methods.trained import TakesEncoder, TrainedClassifier, WeighsClasses, class_shares, with_weights
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy

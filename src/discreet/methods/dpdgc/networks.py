@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from discreet.ops.row_products import row_product
-from discreet.ops.rows import normalize_rows
+from discreet.ops.rows import normalize_rows, row_product
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.encoder_modules import Encoder
 from discreet.training.networks import ACTIVATIONS, MLP, Activation, Linear

@@ -16,10 +16,10 @@ from discreet.arrays import Array, Arrays, FloatArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.hubs import HubReader, head_logits, hub_inputs
-from discreet.methods.hop_bayes.links import LinkModel
 from discreet.methods.hop_bayes.node_model import MOST_LOG_ODDS
 from discreet.methods.hop_bayes.reading import (
     START,
+    LinkModel,
     Reader,
     blocks,
     class_likelihoods,

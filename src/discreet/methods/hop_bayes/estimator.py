@@ -29,15 +29,14 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
-from discreet.methods.class_weights import WeighsClasses
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.feature_model import FeatureModel
 from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
 from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
 from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
 from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
-from discreet.methods.hop_bayes.links import LinkModel
 from discreet.methods.hop_bayes.node_model import NodeModel, OwnView, labels_are_few
+from discreet.methods.hop_bayes.reading import LinkModel
 from discreet.methods.hop_bayes.stages import (
     NodeModelSteps,
     evidence_stages,
@@ -49,10 +48,9 @@ from discreet.methods.hop_bayes.stages import (
     records_evidence_stage,
 )
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
-from discreet.methods.own_encoder import TakesEncoder
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
-from discreet.methods.trained import TrainedClassifier
+from discreet.methods.trained import TakesEncoder, TrainedClassifier, WeighsClasses
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import portions
 from discreet.ops.sparse import map_rows

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.graph.parts import PublicPart
-from discreet.methods.hop_bayes.links import LinkModel
-from discreet.methods.hop_bayes.reading import centred, reader_inputs
+from discreet.methods.hop_bayes.reading import LinkModel, centred, reader_inputs
 from discreet.ops.rows import portions
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.descent import Progress, TrainOptions, train_beside

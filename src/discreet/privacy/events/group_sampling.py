@@ -46,7 +46,7 @@ from scipy.stats import binom, hypergeom
 from discreet.arrays import FloatArray, IntArray
 from discreet.errors import PrivacyError
 from discreet.privacy.events.fields import check_multiplier, check_probability, check_whole
-from discreet.privacy.events.gaussian_pairs import OppositeMixtures, binomial_head
+from discreet.privacy.events.gaussian import OppositeMixtures, binomial_head
 from discreet.privacy.events.grids import PLD_INTERVAL, RDP_ORDERS, curve_by_dp_accounting, everything_lost, hopeless
 
 Change = Literal["null", "replace"]

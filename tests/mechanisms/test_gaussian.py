@@ -15,9 +15,9 @@ from scipy import stats
 
 from discreet.arrays import FloatArray
 from discreet.errors import ParameterError, PlanViolationError
-from discreet.mechanisms import grid as grid_module
+from discreet.mechanisms import gaussian as grid_module
 from discreet.mechanisms.bits import BitStream
-from discreet.mechanisms.grid import MARGIN, MOST_STEPS, ROUNDING_WIDTH, Grid
+from discreet.mechanisms.gaussian import MARGIN, MOST_STEPS, ROUNDING_WIDTH, Grid
 from tests.mechanisms.test_bits import FALSE_ALARM, stream
 
 # -------------------------------------------------------------------- the lemma
