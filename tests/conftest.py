@@ -14,8 +14,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 @pytest.fixture(autouse=True, scope="session")
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither read nor fill the user's calibrations."""
-    os.environ["DISCREET_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    """Tests neither read nor fill the user's calibrations; the workers of one run share theirs."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "calibrations"
+    folder.mkdir(exist_ok=True)
+    os.environ["DISCREET_CACHE"] = str(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +35,12 @@ def record_property(request: pytest.FixtureRequest) -> Callable[[str, object], N
         request.node.user_properties.append((name, _text(value)))
 
     return record
+
+
+@pytest.fixture
+def attempt(request: pytest.FixtureRequest) -> int:
+    """The how manieth try of a test this is: tests that share runs of noise draw others in a further try."""
+    return getattr(request.node, "execution_count", 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from tests.cli.helpers import refused, run
 
 
 def test_it_replays_attacks_and_reports(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["audit", "--method", "gap", "--pairs", "20", "--fits", "80", "--samples", "2000"]
+    arguments = ["audit", "--method", "gap", "--pairs", "10", "--fits", "80", "--samples", "500"]
     code, out, _ = run(capsys, *arguments, "--json", "--out", "report.json")
     assert code == 0
     found = json.loads(out)
@@ -27,7 +27,7 @@ def test_it_replays_attacks_and_reports(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_planted_fault_is_found(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "edge_sensitivity", lambda aggregation, level: Bound(1.0, "l2", "a planted fault"))
-    code, out, _ = run(capsys, "audit", "--pairs", "20", "--fits", "0", "--samples", "0")
+    code, out, _ = run(capsys, "audit", "--pairs", "5", "--fits", "0", "--samples", "0")
     assert code == 1
     assert "declared sensitivity" in out
     assert "DOES NOT HOLD" in out

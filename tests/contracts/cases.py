@@ -17,6 +17,7 @@ from discreet.methods.registry import list_methods, load_method
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import parse_level
 from discreet.testing import MethodCase
+from tests.effort import effort
 
 SPECS = {
     "none": ("none",),
@@ -72,7 +73,7 @@ def _supported(name: str, spec: str) -> bool:
 
 
 CASES = [
-    MethodCase(partial(make, name, spec))
+    MethodCase(partial(make, name, spec), pairs=effort(10, 25))
     for name, declared in list_methods().items()
     for kind in declared.levels
     for spec in (SPECS[kind][:1] if name in PRESETS else SPECS[kind])

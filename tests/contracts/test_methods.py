@@ -24,6 +24,7 @@ def _checks() -> list[object]:
     return [pytest.param(c, marks=pytest.mark.slow) if str(c).startswith(LONG) else c for c in CHECKS]
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("check", _checks(), ids=str)
 def test_contract(check: MethodCheck) -> None:
     check()

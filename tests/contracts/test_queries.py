@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import pkgutil
 from collections.abc import Callable
 
@@ -16,6 +15,7 @@ from discreet.privacy.query import CHECKED, PROVED_HERE, PUBLISHED, Query
 from discreet.testing import Effort, QueryCase, check_query
 from tests.contracts import queries as families
 from tests.contracts.wrong_bounds import WRONG_BOUNDS, WrongBound
+from tests.effort import effort
 
 CASES: list[QueryCase] = [
     case
@@ -29,9 +29,10 @@ JUDGED_ELSEWHERE = {"ValidationHits"}
 
 
 # `make slow` asks for more: all graphs of four nodes, and many larger ones.
-EFFORT = Effort(exhaustive=4, random=2000) if os.environ.get("DISCREET_EFFORT") == "high" else Effort()
+EFFORT = Effort(exhaustive=effort(3, 4), random=effort(25, 2000))
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_bound_holds(case: QueryCase, record_property: Callable[[str, object], None]) -> None:
     report = check_query(case, EFFORT)
@@ -70,7 +71,7 @@ def test_every_query_says_who_proved_it() -> None:
 
 @pytest.mark.parametrize("wrong", WRONG_BOUNDS, ids=str)
 def test_a_wrong_bound_is_found(wrong: WrongBound, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a third of the effort of :func:`test_bound_holds`, which finds nothing where nothing is planted."""
+    """With less effort than :func:`test_bound_holds`, which finds nothing where nothing is planted."""
     (case,) = (case for case in CASES if str(case) == wrong.case)
     wrong.plant(monkeypatch)
     assert check_query(case, Effort(exhaustive=2, random=20)).violations

@@ -1,4 +1,4 @@
-"""A few hundred generated inputs with fixed seeds: each ends in success or in one sentence, soon, and leaves nothing.
+"""A few generated inputs with fixed seeds: each ends in success or in one sentence, soon, and leaves nothing.
 
 ``make fuzz N=10000`` runs as many with fresh seeds.
 """
@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.effort import effort
 from tests.fuzz import outcomes
 from tests.fuzz.__main__ import fuzz_one
 from tests.fuzz.grammars import SECTIONS
 from tests.fuzz.outcomes import GOOD
 
-CASES = 60
-FEWER = {"runs": 8, "options": 40}  # these take seconds
+CASES = effort(30, 120)
+FEWER = {"runs": effort(5, 20), "options": effort(20, 80)}  # these take seconds
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_input_ends_well(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "SECONDS", 60)  # on a machine that does other work too

@@ -12,6 +12,7 @@ from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import parse_level
+from tests.effort import caught, effort, replay_until
 
 OWNED = "node:owned,max_degree=3,change=null"
 BASES = [
@@ -32,9 +33,14 @@ def node(spec: str = OWNED, epsilon: float = 1.0) -> Privacy:
     return Privacy(parse_level(spec), epsilon, 1e-3)
 
 
-def audit(estimator: NodeClassifier, pairs: int = 40, spec: str = OWNED, seed: int = 0) -> ReplayReport:
+def audit(estimator: NodeClassifier, pairs: int = 5, spec: str = OWNED, seed: int = 0) -> ReplayReport:
     """The replay audit of an estimator at this level."""
-    return replay_audit(estimator.set_params(privacy=node(spec)), small_graph, pairs=pairs, seed=seed)
+    return replay_audit(estimator.set_params(privacy=node(spec)), small_graph, pairs=effort(pairs, 20), seed=seed)
+
+
+def caught_in(estimator: NodeClassifier, most: int = 40, spec: str = OWNED) -> list[str]:
+    """What the replay audit finds in an estimator with a planted fault, in so many pairs or fewer."""
+    return replay_until(caught, estimator.set_params(privacy=node(spec)), small_graph, most=most).violations
 
 
 def star(n: int = 8) -> Graph:

@@ -32,6 +32,7 @@ from discreet.queries.pagerank_rows import PageRankRows
 from discreet.queries.picked_rows import PublishedRowSteps
 from discreet.queries.sampled_nodes import SAMPLE, NodeSample
 from discreet.training.networks import MLP
+from tests.effort import caught, effort, replay_until
 
 CORA_ML = PublishedSetting(
     epsilon=8, delta=2e-3, node_rate=0.09, share=0.5, nodes=216, rows=70, picks=2, batch=60, steps=200, column_norm=1.0
@@ -46,6 +47,7 @@ def audited(level=None, **parameters):
 # -------------------------------------------------------------------- rigorous: replay
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("rate", [1.0, 0.6])
 @pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
 @pytest.mark.parametrize("edges", ["owned", "promised"])
@@ -57,7 +59,7 @@ def test_replay_with_structure(mechanism, edges, change, rate, record_property):
     """
     level = NodeLevel(12, edges=edges, change=change)
     model = audited(level, mechanism=mechanism, node_rate=rate)
-    report = replay_audit(model, graphs_under(level), pairs=10)
+    report = replay_audit(model, graphs_under(level), pairs=effort(5, 20))
     for pair in shaped_pairs(level):
         for coins in range(3 if rate < 1 else 1):
             replay_pair(model, *pair, seed=coins, report=report)
@@ -93,7 +95,7 @@ def test_replay_with_more_users():
 def test_replay_sees_a_missing_cap(monkeypatch):
     """Without the cap on users a node picked by everyone touches every row."""
     monkeypatch.setattr(picked_rows, "cap_users", lambda columns, weight, users: weight > 0)
-    report = replay_audit(audited(top_k=2), graphs_under(NodeLevel()), pairs=15)
+    report = replay_until(caught, audited(top_k=2), graphs_under(NodeLevel()), most=15)
     assert any("terms" in violation for violation in report.violations)
 
 

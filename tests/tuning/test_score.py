@@ -17,6 +17,7 @@ from discreet.privacy.levels import EdgeLevel, LocalLevel, NodeLevel, NoPrivacy
 from discreet.queries.validation_hits import ValidationHits
 from discreet.tuning.score import score_for
 from tests.contracts.cases import make
+from tests.effort import effort
 
 FULL = {"batch_size": None}  # every node in every step: nothing to calibrate numerically
 CASES = [
@@ -43,13 +44,14 @@ def count_of(query: ValidationHits, estimator: NodeClassifier, graph: Graph) -> 
     return float(query.answer(private, model=estimator)[0])
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize(("method", "spec", "options", "bound"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
 def test_the_count_moves_no_further_than_declared(
     method: str, spec: str, options: dict[str, Any], bound: float, record_property: Callable[[str, object], None]
 ) -> None:
     rng = np.random.default_rng(0)
     furthest = 0.0
-    for attempt in range(30):
+    for attempt in range(effort(10, 60)):
         graph = with_validation(small_graph(rng))
         estimator: NodeClassifier = make(method, spec, **options)
         level = estimator._checked_privacy().level
@@ -72,10 +74,10 @@ def test_the_score_is_noisy_where_it_must_be() -> None:
     estimator = make("dp-mlp", "node:owned,max_degree=3", **FULL).fit(graph)
     score = score_for(estimator._checked_privacy().level, estimator.covers, graph, noise=2.0)
     count = count_of(score.query, estimator, graph)
-    asked = np.array([score.ask(estimator, graph, 1e-3, NoiseSource(insecure_seed=i)) for i in range(4000)])
+    asked = np.array([score.ask(estimator, graph, 1e-3, NoiseSource(insecure_seed=i)) for i in range(2000)])
     counts = asked * score.nodes
-    assert counts.mean() == pytest.approx(count, abs=0.15)
-    assert counts.std() == pytest.approx(2.0, rel=0.05)
+    assert counts.mean() == pytest.approx(count, abs=0.2)
+    assert counts.std() == pytest.approx(2.0, rel=0.07)
     assert score.event.noise_multiplier == 2.0
     exact = score_for(NoPrivacy(), "", graph)
     assert exact.ask(estimator, graph, 1e-3, NoiseSource()) == count / score.nodes

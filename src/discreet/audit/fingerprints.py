@@ -7,18 +7,22 @@ nothing. Whoever reads a release sees all of that.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
+_PLAIN = (str, int, float, complex, bool, type(None))
+
 
 def fingerprint(value: Any) -> bytes:
     """A digest of a value with everything that it holds: arrays, networks, generators, containers and plain objects."""
+    parts: list[bytes] = []
+    _collect(value, (), parts)
     found = hashlib.blake2b(digest_size=16)
-    for part in _parts(value, ()):
+    for part in parts:
         found.update(len(part).to_bytes(8, "little") + part)
     return found.digest()
 
@@ -30,40 +34,50 @@ def form(value: Any) -> str:
     return f"{held}{array.dtype}{array.shape}"
 
 
-def _parts(value: Any, around: tuple[int, ...]) -> Iterator[bytes]:
+def _collect(value: Any, around: tuple[int, ...], parts: list[bytes]) -> None:
     """``around`` are the objects that hold this one: one that holds itself is not followed again."""
-    yield f"{type(value).__module__}.{type(value).__qualname__}".encode()
+    kind = type(value)
+    parts.append(f"{kind.__module__}.{kind.__qualname__}".encode())
+    if kind in _PLAIN:  # most of what there is
+        parts.append(repr(value).encode())
+        return
     if id(value) in around:
         return
     inside = (*around, id(value))
     if isinstance(value, torch.Tensor):
-        yield from _array(value.detach().cpu().to_dense().numpy())
+        _collect_array(value.detach().cpu().to_dense().numpy(), parts)
     elif isinstance(value, torch.Generator):
-        yield value.get_state().numpy().tobytes()
+        parts.append(value.get_state().numpy().tobytes())
     elif isinstance(value, torch.nn.Module):
-        yield from _parts({**dict(value.state_dict()), **_settings(value)}, inside)
+        _collect({**dict(value.state_dict()), **_settings(value)}, inside, parts)
     elif isinstance(value, np.ndarray | np.generic):
-        yield from _array(np.asarray(value)) if value.dtype != object else _parts(value.tolist(), inside)
+        if value.dtype == object:
+            _collect(value.tolist(), inside, parts)
+        else:
+            _collect_array(np.asarray(value), parts)
     elif sp.issparse(value):
-        yield from (part for array in value.tocoo().coords for part in _array(array))
-        yield from _array(value.tocoo().data)
+        for array in (*value.tocoo().coords, value.tocoo().data):
+            _collect_array(array, parts)
     elif isinstance(value, Mapping):
-        yield from (part for pair in value.items() for one in pair for part in _parts(one, inside))
+        for key, one in value.items():
+            _collect(key, inside, parts)
+            _collect(one, inside, parts)
     elif isinstance(value, list | tuple):
-        yield from (part for one in value for part in _parts(one, inside))
+        for one in value:
+            _collect(one, inside, parts)
     elif isinstance(value, set | frozenset):
-        yield from sorted(fingerprint(one) for one in value)
+        parts.extend(sorted(fingerprint(one) for one in value))
     elif isinstance(value, bytes | bytearray):
-        yield bytes(value)
-    elif not callable(value) and _fields(value):
-        yield from _parts(_fields(value), inside)
+        parts.append(bytes(value))
+    elif not callable(value) and (fields := _fields(value)):
+        _collect(fields, inside, parts)
     elif isinstance(value, str | int | float | complex | bool | None):
-        yield repr(value).encode()
+        parts.append(repr(value).encode())
 
 
-def _array(array: np.ndarray) -> Iterator[bytes]:
-    yield form(array).encode()
-    yield np.ascontiguousarray(array).tobytes()
+def _collect_array(array: np.ndarray, parts: list[bytes]) -> None:
+    parts.append(form(array).encode())
+    parts.append(np.ascontiguousarray(array).tobytes())
 
 
 def _settings(module: torch.nn.Module) -> dict[str, Any]:

@@ -279,7 +279,7 @@ def exp_bounds(gamma: Fraction, bits: int) -> tuple[int, int]:
     k = 0
     while term_high > 1:
         k += 1
-        term_low, term_high = term_low * t_low // (k * one), -(-term_high * t_high // (k * one))
+        term_low, term_high = (term_low * t_low >> precision) // k, -((-term_high * t_high >> precision) // k)
         low, high = (low - term_high, high - term_low) if k % 2 else (low + term_low, high + term_high)
     low, high = low - term_high, high + term_high  # what follows is shorter than the last term
     for _ in range(halvings):

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -169,8 +169,11 @@ def _zeros_before_one(word: int, stream: BitStream) -> int:
 def layout_of(sigma: Fraction) -> Layout:
     """Columns of σ/64 to σ/32, or of one integer; cells about as low as 2¹⁴ of them can be."""
 
+    twice_the_variance = 2 * sigma**2
+
+    @cache  # columns share ends
     def rho(x: int) -> tuple[int, int]:
-        return exp_bounds(x * x / (2 * sigma**2), _PRECISION)
+        return exp_bounds(x * x / twice_the_variance, _PRECISION)
 
     shift = max(0, math.frexp(float(sigma))[1] - 6)
     half = math.ceil(_REACH * sigma / (1 << shift))

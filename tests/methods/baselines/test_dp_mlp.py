@@ -20,19 +20,20 @@ from discreet.privacy.accountants import epsilon_of
 from discreet.queries import gradients
 from discreet.queries.gradients import GradientSteps, OwnRecordSteps, StepRule
 from discreet.release.rebuild import BEFORE
-from tests.methods.audits import BASES, QUICK, audit, node
+from tests.methods.audits import BASES, QUICK, audit, caught_in, node
 
 NETWORK = {**QUICK, "linear": False}
 
 
+@pytest.mark.effort
 @pytest.mark.parametrize("spec", BASES)
 def test_replay(spec: str) -> None:
-    report = audit(DPMLPClassifier(**NETWORK, clipping="per-layer"), pairs=10, spec=spec, seed=5)
+    report = audit(DPMLPClassifier(**NETWORK, clipping="per-layer"), pairs=6, spec=spec, seed=5)
     assert report.passed, report.violations[:3]
 
 
 def test_replay_of_a_linear_map() -> None:
-    report = audit(DPMLPClassifier(**QUICK, linear=True), pairs=10, seed=5)
+    report = audit(DPMLPClassifier(**QUICK, linear=True), pairs=6, seed=5)
     assert report.passed, report.violations[:3]
 
 
@@ -42,7 +43,7 @@ def test_replay_of_a_linear_map() -> None:
 def test_replay_catches_gradients_that_are_not_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     right = StepRule.clip_rule
     monkeypatch.setattr(StepRule, "clip_rule", lambda self, *given: ClipRule.flat(2 * right(self, *given).total))
-    assert any("clip norm" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=10).violations)
+    assert any("clip norm" in fault for fault in caught_in(DPMLPClassifier(**NETWORK)))
 
 
 def test_replay_catches_a_null_node_that_still_trains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,13 +51,13 @@ def test_replay_catches_a_null_node_that_still_trains(monkeypatch: pytest.Monkey
         return torch.nn.functional.cross_entropy(logits, labels.clamp_min(0), reduction="none")
 
     monkeypatch.setattr(gradients, "example_losses", leaking)
-    assert any("own term" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=20).violations)
+    assert any("own term" in fault for fault in caught_in(DPMLPClassifier(**NETWORK)))
 
 
 def test_replay_catches_terms_that_are_not_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     right = GradientSteps.answer
     monkeypatch.setattr(GradientSteps, "answer", lambda self, private, **given: 2 * right(self, private, **given))
-    assert any("not the sum" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=5).violations)
+    assert any("not the sum" in fault for fault in caught_in(DPMLPClassifier(**NETWORK)))
 
 
 def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +70,7 @@ def test_replay_catches_dividing_by_the_number_of_labels(monkeypatch: pytest.Mon
         return right(self, private, network=network, **given)
 
     monkeypatch.setattr(OwnRecordSteps, "answer", counting)
-    assert any("differs" in fault for fault in audit(DPMLPClassifier(**NETWORK), pairs=10).violations)
+    assert any("differs" in fault for fault in caught_in(DPMLPClassifier(**NETWORK)))
 
 
 # ------------------------------------------------------------------------ a linear map, or a network

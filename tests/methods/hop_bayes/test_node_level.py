@@ -34,6 +34,7 @@ from discreet.queries.kept_edges import KEY
 from discreet.release.load import load_release
 from discreet.release.verify import verify
 from discreet.training.descent import Progress
+from tests.effort import HIGH, caught, effort, replay_until
 from tests.queries.evidence_pairs import (
     another_label,
     moving_teller,
@@ -63,17 +64,18 @@ def model(spec: str, epsilon: float = 1.0, **parameters: object) -> HopBayes:
 
 def with_validation(rng: np.random.Generator) -> Graph:
     """A small graph some of whose ids are for validation: the weights have examples."""
-    graph = small_graph(rng)
+    graph = small_graph(rng, num_nodes=None if HIGH else 9)  # one size is calibrated once
     assert graph.test_mask is not None
     test = np.flatnonzero(graph.test_mask)
     return graph.with_masks(graph.train_mask, test[: len(test) // 2 + 1], test[len(test) // 2 + 1 :])
 
 
-def audit(spec: str, pairs: int = 24, **parameters: object) -> ReplayReport:
+def audit(spec: str, **parameters: object) -> ReplayReport:
     quick = {"hidden": 3, "steps": 1, "layers": 1, "split": (1.0, 1.0), **parameters}
-    return replay_audit(model(spec, **quick), with_validation, pairs=pairs)
+    return replay_audit(model(spec, **quick), with_validation, pairs=effort(12, 48))
 
 
+@pytest.mark.effort
 @every_spec
 def test_replay(spec: str, record_property: Record) -> None:
     report = audit(spec)
@@ -84,6 +86,7 @@ def test_replay(spec: str, record_property: Record) -> None:
         assert report.ratio["evidence"] >= 0.99
 
 
+@pytest.mark.effort
 def test_everyone_as_a_receiver() -> None:
     report = audit("node:owned,max_degree=3,change=replace", receivers="all")
     assert report.passed, report.violations[:3]
@@ -180,7 +183,9 @@ def test_a_release_of_what_was_not_noised_is_caught(monkeypatch: pytest.MonkeyPa
 
 def test_a_division_that_is_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Graph, "out_degree", lambda graph: np.zeros(graph.num_nodes, dtype=np.int64))
-    assert any("'evidence' moved" in violation for violation in audit(SPECS[0]).violations)
+    estimator = model(SPECS[0], hidden=3, steps=1, layers=1, split=(1.0, 1.0))
+    report = replay_until(caught, estimator, with_validation, most=25)
+    assert any("'evidence' moved" in violation for violation in report.violations)
 
 
 # ------------------------------------------------------------------------ plan, coverage, release

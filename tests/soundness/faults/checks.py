@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from discreet.audit.fresh_process import fresh_process_faults
-from discreet.audit.replay import ReplayReport, replay_audit, replay_broken_promises, replay_crowd, replay_pair
+from discreet.audit.replay import ReplayReport, replay_broken_promises, replay_crowd, replay_pair
 from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.subjects import cheap
@@ -26,12 +26,13 @@ from discreet.privacy.levels import parse_level
 from discreet.privacy.plan import Plan, Stage, make_plan
 from discreet.queries.sampled_nodes import NodeSample
 from discreet.queries.sampled_nodes import SampledNodes as SampledNodesQuery
+from tests.effort import BLOCK, caught, replay_until
 from tests.mechanisms.draws import given_stage
 
 DELTA = 1e-3
 ALPHA = 1e-6
 """How often a check finds something where nothing is: rare enough for a test suite that draws from entropy."""
-REPLAY_BLOCK, REPLAY_PAIRS = 5, 60
+REPLAY_PAIRS = 60
 CURATOR_RUNS = 1000
 FITS = 80
 
@@ -42,6 +43,8 @@ class Found:
 
     violations: list[str]
     effort: str
+    pairs: int = 0
+    """Of those of :func:`replay`: how many it looked at."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,10 @@ def small(rng: np.random.Generator) -> Any:
     return small_graph(rng, num_nodes=NODES)
 
 
-def replay(subject: Subject, planted: str | None = None) -> Found:
+def replay(subject: Subject, planted: str | None = None, most: int = REPLAY_PAIRS) -> Found:
     """Pairs in blocks, until something is found."""
-    for block in range(REPLAY_PAIRS // REPLAY_BLOCK):
-        report = replay_audit(subject.estimator(), small, pairs=REPLAY_BLOCK, seed=block)
-        if report.violations:
-            return Found(report.violations, f"{REPLAY_BLOCK * (block + 1)} pairs")
-    return Found([], f"{REPLAY_PAIRS} pairs")
+    report = replay_until(caught, subject.estimator(), small, most=most)
+    return Found(report.violations, f"{report.pairs} pairs", report.pairs)
 
 
 def crowd(subject: Subject, planted: str | None = None) -> Found:
@@ -126,7 +126,7 @@ def refusals(subject: Subject, planted: str | None = None) -> Found:
     replay_broken_promises(estimator, report)
     level, rng = parse_level(subject.level), np.random.default_rng(0)
     if level.kind == "local":
-        for _ in range(REPLAY_BLOCK):
+        for _ in range(BLOCK):
             graph = small(rng)
             with suppress(ParameterError):
                 replay_pair(estimator, graph, level.neighbor(graph, rng), report=report)
