@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from discreet.arrays import FloatArray
+from discreet.ops import rows
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.query import Bound, Query
 from discreet.queries import (
@@ -264,7 +265,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @wrong("rows of a table that are not cut", "links between classes at edge:directed")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(links, "cut_rows", _as_given)
+    patch.setattr(rows, "cut_rows", _as_given)  # on their way to the lattice
 
 
 @wrong("received labels that are not clipped", f"links between labels at {OWNED_NULL}")
@@ -279,7 +280,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @wrong("messages that are not cut", "received messages at edge:directed")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(evidence, "cut_rows", _as_given)
+    patch.setattr(rows, "cut_rows", _as_given)
 
 
 @wrong("a new label counted as a lost one", f"received labels, receivers all, rows of norm None at {OWNED_REPLACE}")
