@@ -21,8 +21,7 @@ from discreet.bench.figures import add_legend, draw_panel, legend_columns, looks
 from discreet.bench.points import Point, read_points
 from discreet.bench.suite import Figure, read_suite
 
-SUITES = ("overview", "competitors", "recommend", "edge", "hop-bayes", "dpdgc-table2")
-OF_PRESENT_DEFAULTS = ("overview", "competitors")  # of sage: other suites were run before its defaults were mended
+SUITES = ("overview", "networks", "competitors", "recommend", "edge", "hop-bayes", "dpdgc-table2")
 SPLIT = "75/10/15"
 GRAPHS = {
     "cora": "Cora",
@@ -63,8 +62,6 @@ def stored(folder: Path) -> list[Point]:
             at = point.at
             line = NAMES.get(str(at["name"]))
             if line is None or at.get("split") != SPLIT or (at["level"] == "none") != (line == "sage"):
-                continue
-            if line == "sage" and name not in OF_PRESENT_DEFAULTS:
                 continue
             free = line in SPEND_NOTHING
             key = (at["dataset"], at["level"], line, "any" if free else at["epsilon"])

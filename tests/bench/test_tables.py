@@ -98,6 +98,13 @@ def test_bold_only_where_intervals_lie_apart() -> None:
     assert ours[2].text.endswith("[80]")
 
 
+def test_graphs_are_not_compared_where_they_are_rows() -> None:
+    entries, rows = made(APART)
+    table = tables_of(suite(TEXT))[0].model_copy(update={"rows": ["dataset", "name"], "columns": ["epsilon"]})
+    best = {(line[0].text, line[1].text) for line in lay_out(table, entries, rows).rows if line[2].best}
+    assert best == {("cora", "ours")}  # and not photo, whose line has no other beside it
+
+
 def test_a_printed_score_does_not_stand_beside_seconds() -> None:
     entries, rows = made(APART)
     table = tables_of(suite(TEXT))[0].model_copy(update={"metric": "seconds"})

@@ -184,8 +184,10 @@ def _has_paper(cell: Cell, table: Table) -> bool:
 
 
 def _compared(cell: Cell, other: Cell) -> bool:
-    """Only within one level, budget and coverage."""
-    if not other.values or other.at["level"] != cell.at["level"] or other.covers != cell.covers:
+    """Only within one graph, level, budget and coverage."""
+    if not other.values or other.at.get("dataset") != cell.at.get("dataset"):
+        return False
+    if other.at["level"] != cell.at["level"] or other.covers != cell.covers:
         return False
     return _free(cell) or _free(other) or other.at["epsilon"] == cell.at["epsilon"]
 
