@@ -36,13 +36,14 @@ class TradeOff:
 
     def true_positive_rate(self, false_positive_rate: float) -> float:
         """The most that the true-positive rate of any attack can be at this false-positive rate."""
-        return float(self._curve(np.array([false_positive_rate]))[0])
+        return float(self.true_positive_rates(np.array([false_positive_rate]))[0])
 
     def area(self) -> float:
         """The most that the area under the ROC curve of any attack can be, rounded up (the curve never falls)."""
-        return float(self._curve(np.arange(1, _STEPS + 1) / _STEPS).mean())
+        return float(self.true_positive_rates(np.arange(1, _STEPS + 1) / _STEPS).mean())
 
-    def _curve(self, rates: FloatArray) -> FloatArray:
+    def true_positive_rates(self, rates: FloatArray) -> FloatArray:
+        """:meth:`true_positive_rate` at each of these false-positive rates."""
         best = np.ones_like(rates)
         for epsilon, delta in self.pairs:
             if math.isinf(epsilon):

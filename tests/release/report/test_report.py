@@ -8,10 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from dp_accounting.dp_event import GaussianDpEvent
 
 from discreet.cli import main
+from discreet.privacy.events.gaussian import gaussian_epsilon
+from discreet.privacy.levels import parse_level
 from discreet.privacy.release_folder import json_bytes
-from discreet.release.report.page import Beside, chance, percent, render_report
+from discreet.release.report.page import Beside, _groups, chance, figure, percent, render_report
 from discreet.release.report.policy import CONDITIONS, PUBLISH, STOP, Evidence, Policy, judge, read_policy, verdict
 from tests.browser import CHROMIUM, browser
 
@@ -85,6 +88,22 @@ def test_it_says_what_is_not_protected(release: str, said: str) -> None:
     assert said in page
     assert "NOT protected" in page
     assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+
+
+def test_several_units_together() -> None:
+    """Each bound is proved for its group; groups beyond one that is lost are said to lose more, and are not drawn."""
+    level = parse_level("node:owned,max_degree=3")
+    groups = _groups(GaussianDpEvent(0.5), 1e-6, level)
+    assert [group.words for group in groups] == [
+        figure(gaussian_epsilon(2.0, 1e-6)),
+        figure(groups[1].epsilon),
+        "more",
+        "more",
+    ]
+    assert groups[1].epsilon > 20 > groups[0].epsilon
+    assert [group.event is None for group in groups] == [False, False, True, True]
+    quiet = _groups(GaussianDpEvent(10.0), 1e-6, level)
+    assert [group.epsilon for group in quiet] == [gaussian_epsilon(k / 10, 1e-6) for k in (1, 2, 4, 8)]
 
 
 def test_it_says_who_signed(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def _one_poisson_step(event: GroupSampledGaussianDpEvent, interval: float) -> pl
     return pld.PrivacyLossDistribution(forth.pmf(interval, spare), back.pmf(interval, spare))
 
 
+@lru_cache(maxsize=8)
 def group_poisson_curve(event: GroupSampledGaussianDpEvent) -> FloatArray:
     """The coins revealed: looser than the pair, in closed form; the classical bound for k = 1 under null."""
     if _is_classical(event):

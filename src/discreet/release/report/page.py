@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dp_accounting.dp_event import DpEvent
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from discreet.errors import CertificateError, DiscreetError
+from discreet.errors import CertificateError, DiscreetError, PrivacyError
 from discreet.files import from_json
 from discreet.privacy import events
-from discreet.privacy.accountants import spend
+from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.levels import Level, parse_level
 from discreet.privacy.loss_curve import LossCurve, for_units, surest
@@ -33,6 +33,9 @@ from discreet.release.verify import SIGNED, Examined, examine
 
 BELIEFS = (0.01, 0.1, 0.5)
 DOUBLINGS = (0, 1, 2, 3)
+MORE, NO_BOUND = "more", "no bound is known"
+NOTHING_LEFT = 20.0
+"""ε at which odds may grow 485 million fold: what still larger groups lose is not computed, for that takes seconds."""
 SHARES = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %")]
 
 
@@ -138,7 +141,7 @@ def _context(certificate: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
         events.repeat(stage.event, stage.runs) for stage in map(Stage.from_json, certificate["stages"])
     )
     delta = float(certificate["delta"])
-    proved = math.inf if level.kind == "none" else min(spend(event, delta).values(), default=math.inf)
+    proved = math.inf if level.kind == "none" else _proved(event, delta)
     curve, trade_off = LossCurve(event), TradeOff.of(event)
     promise = promise_of(level, beside.names)
     failing = 0.0 if delta == 0 else min(1.0, max(delta, curve.exceeds(proved))) if math.isfinite(proved) else 1.0
@@ -156,7 +159,7 @@ def _context(certificate: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
         "odds": [(before, surest(proved, before)) for before in BELIEFS],
         "belief": belief(0.5, surest(proved, 0.5), "One hundred dots: fifty filled for how sure somebody was before"),
         "groups": groups,
-        "trade_off": _trade_off([(count, made) for count, made, _ in groups if made is not None]),
+        "trade_off": _trade_off([(group.count, group.event) for group in groups if group.event is not None]),
         "power": [(share, trade_off.true_positive_rate(share)) for share in (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)],
         "attacks": beside.attacks,
         "attack_picture": _attack_picture(beside.attacks),
@@ -170,25 +173,47 @@ def _context(certificate: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
     }
 
 
-def _groups(event: DpEvent, delta: float, level: Level) -> list[tuple[int, DpEvent | None, float]]:
-    """For 1, 2, 4 and 8 units at once: their event, and ε at the same δ."""
+class Group(NamedTuple):
+    """Units that change at once, and what is proved for them; no event where no bound is known or computed."""
+
+    count: int
+    event: DpEvent | None
+    epsilon: float
+    words: str
+
+
+def _groups(event: DpEvent, delta: float, level: Level) -> list[Group]:
+    """For 1, 2, 4 and 8 units at once, at the same δ. A larger group never loses less than a smaller one."""
     if level.kind == "none":
         return []
-    found = []
+    found: list[Group] = []
     for doublings in DOUBLINGS:
+        if found and found[-1].epsilon > NOTHING_LEFT:
+            known = found[-1].event is not None or found[-1].words == MORE
+            found.append(Group(2**doublings, None, math.inf, MORE if known else NO_BOUND))
+            continue
         made = for_units(event, doublings)
-        epsilon = math.inf if made is None else min(spend(made, delta).values(), default=math.inf)
-        found.append((2**doublings, made, epsilon))
+        epsilon = math.inf if made is None else _proved(made, delta)
+        found.append(Group(2**doublings, made, epsilon, NO_BOUND if made is None else figure(epsilon)))
     return found
 
 
+def _proved(event: DpEvent, delta: float) -> float:
+    """The least ε that is proved; infinite where no accountant knows the event."""
+    try:
+        return epsilon_of(event, delta)
+    except PrivacyError:
+        return math.inf
+
+
 def _trade_off(made: Sequence[tuple[int, DpEvent]]) -> Markup:
-    shares = [0.0, *np.geomspace(1e-4, 0.1, 25), *np.linspace(0.12, 1.0, 45)]
+    shares = [0.0, *np.geomspace(1e-4, 0.1, 25).tolist(), *np.linspace(0.12, 1.0, 45).tolist()]
     lines = [Line("guessing blindly", [(0.0, 0.0), (1.0, 1.0)], 0, dashed=True)]
     for number_, (count, event) in enumerate(made):
         curve = TradeOff.of(event)
         name = "one unit" if count == 1 else f"{count} units together"
-        lines.append(Line(name, [(share, curve.true_positive_rate(share)) for share in shares], number_ + 1))
+        hits = curve.true_positive_rates(np.array(shares))
+        lines.append(Line(name, list(zip(shares, hits.tolist(), strict=True)), number_ + 1))
     x, y = Axis("false alarms", 0, 1, SHARES), Axis("hits", 0, 1, SHARES)
     return line_chart("The largest share of hits that any attack can reach for each share of false alarms", x, y, lines)
 
