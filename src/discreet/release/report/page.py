@@ -159,7 +159,7 @@ def _context(certificate: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
         "odds": [(before, surest(proved, before)) for before in BELIEFS],
         "belief": belief(0.5, surest(proved, 0.5), "One hundred dots: fifty filled for how sure somebody was before"),
         "groups": groups,
-        "trade_off": _trade_off([(group.count, group.event) for group in groups if group.event is not None]),
+        "trade_off": _trade_off([(group.units, group.event) for group in groups if group.event is not None]),
         "power": [(share, trade_off.true_positive_rate(share)) for share in (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)],
         "attacks": beside.attacks,
         "attack_picture": _attack_picture(beside.attacks),
@@ -176,7 +176,7 @@ def _context(certificate: Mapping[str, Any], beside: Beside) -> dict[str, Any]:
 class Group(NamedTuple):
     """Units that change at once, and what is proved for them; no event where no bound is known or computed."""
 
-    count: int
+    units: int
     event: DpEvent | None
     epsilon: float
     words: str
