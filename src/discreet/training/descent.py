@@ -253,20 +253,20 @@ def train_beside(
     rows = torch.tensor(training_rows(part), device=device)
     labels = torch.tensor(part.labels, device=device)
     features = feature_tensor(part.features, device)
-    portions = [(ids, select_rows(features, ids)) for ids in torch.split(rows, AT_ONCE)]
     own = torch.zeros(part.num_nodes, part.num_classes, device=device)
 
     def redraw() -> None:
         network.train()
         with torch.no_grad():
-            for ids, given in portions:
-                own[ids] = view(given)
+            for ids in torch.split(rows, AT_ONCE):
+                own[ids] = 0.0
+                # dropout of the public seed, over public records beside released rows; what is left out costs nothing
+                shown = ids[torch.rand(len(ids), generator=generator, device=device) >= own_dropout]
+                own[shown] = view(select_rows(features, shown))
         network.eval()
 
     def forward(batch: Tensor) -> Tensor:
-        # dropout of the public seed, over public records beside released rows
-        seen = torch.rand(len(batch), 1, generator=generator, device=device) >= own_dropout
-        logits: Tensor = head(torch.cat([own[batch] * seen, beside[batch]], dim=1))
+        logits: Tensor = head(torch.cat([own[batch], beside[batch]], dim=1))
         return logits
 
     course = options.for_head(len(rows))
