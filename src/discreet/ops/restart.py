@@ -60,7 +60,10 @@ class Walk:
 
     def __matmul__(self, rows: Array) -> Array:
         """Each row averaged over its node and the node's neighbours."""
-        return np.asarray((sums_over_edges(self._graph, rows) + rows) / self._sizes)
+        found = sums_over_edges(self._graph, rows)
+        found += rows
+        found /= self._sizes
+        return found
 
 
 def _refuse_directed(graph: Topology) -> None:
