@@ -12,9 +12,9 @@ import pytest
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP
-from discreet.methods.head_start import StartsHead
 from discreet.methods.progressive.lpgnet import LPGNet
 from discreet.methods.progressive.progap import ProGAP
+from discreet.methods.trained import StartsHead
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import parse_level
 from discreet.release.rebuild import rebuild

@@ -70,8 +70,8 @@ def train(
         LOG.debug("planning")
         plan = estimator.plan_for(graph, extra)
         check_blocks(plan, [graph, *extra])
-        for line in summary_of(graph):
-            print(line, file=sys.stderr)
+        if graph.schema is not None:  # it came from tables
+            print(*summary_of(graph), sep="\n", file=sys.stderr)
         entry = ledger.reserve("train", [plan])
         say(f"{_summary(graph)}\n", as_json)
         if recommendation is not None:

@@ -486,7 +486,9 @@ class NodeClassifier(BaseEstimator):
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
-        found = decided(self._probabilities(part), self.decision_weights_)
+        found = self._probabilities(part)
+        if self.decision_weights_ is not None:
+            found = decided(found, self.decision_weights_)
         return found if nodes is None else found[np.asarray(nodes)]
 
     def predict(self, graph: GraphLike, **options: Any) -> IntArray:

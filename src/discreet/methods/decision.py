@@ -47,10 +47,8 @@ def validation_ids(part: PublicPart) -> IntArray:
     return ids
 
 
-def decided(probabilities: SingleArray, weights: FloatArray | None) -> SingleArray:
+def decided(probabilities: SingleArray, weights: FloatArray) -> SingleArray:
     """Probabilities times weights, made to add up to 1 again: the likeliest class is then the decision."""
-    if weights is None:
-        return probabilities
     moved = probabilities * weights
     found: SingleArray = (moved / np.maximum(moved.sum(axis=1, keepdims=True), _TINY)).astype(probabilities.dtype)
     return found

@@ -1,5 +1,5 @@
 """Parameters that methods share: of networks trained on public data, of networks trained by noisy steps, an encoder
-that the user brings, and weights of classes.
+that the user brings, where a head starts, and weights of classes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PrivacyError
@@ -30,6 +31,7 @@ from discreet.methods.parameters import (
     Steps,
     Width,
 )
+from discreet.ops.rows import damp_rows
 from discreet.privacy.calibration import steps_for
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -180,6 +182,41 @@ class TakesEncoder(NodeClassifier):
             return None
         layers = read_encoder(self.encoder)
         return build_encoder(layers, facts.num_features, outputs, generator, dropout=dropout)
+
+
+@dataclass(eq=False, repr=False)
+class StartsHead(TrainedClassifier):
+    """A classifier whose head reads a node's own opinion beside noisy rows of its neighbours.
+
+    A head that starts at random has to learn from labelled nodes that both are evidence of the same classes. Where
+    labels are few it does not, and ends below the network that reads features alone.
+
+    Parameters
+    ----------
+    start
+        What the head starts from: ``random`` weights, or ``evidence``, what the first network says of a node plus what
+        its neighbours tell, weighed by their noise. ``auto`` is evidence under noise where training nodes are few: at
+        most half of the steps that a pass is made for (1,024 nodes with the defaults). At levels ``neighbor`` and
+        ``node`` it is always evidence.
+    """
+
+    _: KW_ONLY
+    start: Literal["auto", "random", "evidence"] = "auto"
+
+    def _starts_from_evidence(self, facts: PublicFacts) -> bool:
+        """Whether the head starts from log-probabilities beside rows that are weighed by their noise."""
+        if self._records_are_private():
+            return True
+        if self.start != "auto":
+            return self.start == "evidence"
+        under_noise = not isinstance(self._checked_privacy().level, NoPrivacy)
+        return under_noise and self._options().has_few(facts.num_train)
+
+    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
+        """What the head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
+        if self._starts_from_evidence(self.public_):
+            return noisy / (1 + noise_std**2)
+        return damp_rows(noisy / (1 + noise_std))
 
 
 # -------------------------------------------------------------------- weights of classes

@@ -21,11 +21,11 @@ from discreet.graph.synthetic import csbm
 from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
-from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS
 from discreet.methods.hop_bayes.combiner import bounded_likelihoods
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.reading import class_likelihoods
+from discreet.methods.hop_bayes.stages import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import NeighborLevel, NodeLevel, parse_level

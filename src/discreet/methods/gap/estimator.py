@@ -27,10 +27,9 @@ from discreet.methods import gap
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.head_start import StartsHead
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import TakesEncoder, WeighsClasses, class_shares, with_weights
+from discreet.methods.trained import StartsHead, TakesEncoder, WeighsClasses, class_shares, with_weights
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy

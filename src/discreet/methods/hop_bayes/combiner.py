@@ -119,7 +119,6 @@ class Combiner:
 
 # -------------------------------------------------------------------- private labels
 
-WEIGHT_STEPS, WEIGHT_RATE, WEIGHT_CLIP = 20, 0.05, 1.0
 FLATTENED = 1.5
 """Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
 

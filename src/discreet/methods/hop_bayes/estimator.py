@@ -6,7 +6,7 @@ known exactly, Bayes' rule says how far to trust them. Derived in ``docs/hop-bay
 
 Where features and labels are private too, there are four stages, all Gaussian, in one calibration: the node model by
 noisy steps, the table of links between labels, the evidence of every receiver, and two weights that combine what the
-node model and the evidence say, by noisy steps. What each costs adds up in squares; ``budget`` divides that sum by
+node model and the evidence say, by noisy steps. What each costs adds up in squares; ``stages`` divides that sum by
 public facts, and leaves the graph alone where noise would drown what neighbours tell: the node model is then all there
 is.
 """
@@ -31,14 +31,20 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.feature_model import FeatureModel
-from discreet.methods.hop_bayes.budget import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS, RecordBudget, evidence_name
-from discreet.methods.hop_bayes.combiner import WEIGHT_RATE, Combiner, Weigher, bounded_likelihoods
+from discreet.methods.hop_bayes.combiner import Combiner, Weigher, bounded_likelihoods
 from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
 from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
 from discreet.methods.hop_bayes.node_model import NodeModel, OwnView, labels_are_few
 from discreet.methods.hop_bayes.reading import LinkModel
 from discreet.methods.hop_bayes.stages import (
+    EVIDENCE,
+    LINKS,
+    NODE_MODEL,
+    WEIGHT_RATE,
+    WEIGHTS,
     NodeModelSteps,
+    RecordBudget,
+    evidence_name,
     evidence_stages,
     link_stage,
     noise_of_average,
@@ -167,8 +173,15 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         budget = self._budget(public[0])
         network = self._new_network(public[0], torch.Generator())
         steps = NodeModelSteps(planned_parameters(network, public[0].num_train), self.steps, self.clip_norm)
-        asked = record_stages(public, budget, steps, receivers=self.receivers)
+        asked = record_stages(public, budget, steps, self._count_weights(budget), receivers=self.receivers)
         return [*self._count_stages(public[0], level), *asked]
+
+    @staticmethod
+    def _count_weights(budget: RecordBudget) -> int:
+        """How many numbers a step of the weights moves; 0 where they are not trained."""
+        if WEIGHTS not in budget.shares:
+            return 0
+        return planned_parameters(Weigher(torch.Generator()), budget.facts.num_val, budget.facts.num_classes)
 
     def _budget(self, facts: PublicFacts) -> RecordBudget:
         privacy = self._checked_privacy()

@@ -14,10 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from discreet.arrays import Array, Arrays, BoolArray, FloatArray, IntArray
-from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
-from discreet.methods.hop_bayes.budget import evidence_name, second_name
 from discreet.methods.hop_bayes.hubs import hub_messages
+from discreet.methods.hop_bayes.stages import count_receivers, evidence_name, second_name
 from discreet.queries.evidence import message_bound
 
 
@@ -156,12 +155,6 @@ class Evidence:
 
 
 # -------------------------------------------------------------------- who receives
-
-
-def count_receivers(facts: PublicFacts, receivers: str) -> int:
-    """How many ids get evidence: those outside the training set, or all where that leaves none."""
-    outside = facts.num_nodes - facts.num_train
-    return facts.num_nodes if receivers == "all" or outside == 0 else outside
 
 
 def receiver_mask(part: PublicPart, receivers: str) -> BoolArray:

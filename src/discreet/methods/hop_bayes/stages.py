@@ -1,31 +1,146 @@
-"""What hop-bayes asks of private data, in order: its stages on public and on private records, and notes on them."""
+"""What hop-bayes asks of private data, in order: its stages on public and on private records, notes on them, and how
+the budget is divided among them where records are private: decided by public facts alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import torch
+from functools import cached_property
 
 from discreet.graph.graph import PublicFacts
-from discreet.methods.hop_bayes.budget import (
-    EVIDENCE,
-    LINKS,
-    NODE_MODEL,
-    WEIGHTS,
-    RecordBudget,
-    evidence_name,
-    second_name,
-)
-from discreet.methods.hop_bayes.combiner import WEIGHT_CLIP, WEIGHT_STEPS, Weigher
-from discreet.methods.hop_bayes.evidence import count_receivers
-from discreet.privacy.levels import EdgeLevel, NoPrivacy
+from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
+from discreet.ops.degrees import BoundedLevel
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import EdgeLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
-from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
+from discreet.queries.gradients import OwnRecordSteps, StepRule
 from discreet.queries.kept_edges import kept_edges_stage
 from discreet.queries.links import LabelLinks, LinkTable
 from discreet.queries.reach import thinning_failure
+
+NODE_MODEL = "node model"
+LINKS = "links between classes"
+EVIDENCE = "evidence"
+SECOND = "second evidence"
+WEIGHTS = "weights"
+
+LINKS_PART, WEIGHTS_PART = 0.02, 0.02
+FULL_CLARITY = 2.5
+"""From this μ√D on, noise leaves enough of what neighbours tell for evidence to take all that it may."""
+FULL_PULL = 20.0
+"""From this n·μ/√parameters of a linear map on, the node model has budget to spare."""
+LEAST_SHARE = 0.12
+"""Evidence that would get less than this is not asked for at all."""
+NETWORK_STEP = 0.02
+"""The learning rate of a node model with hidden layers."""
+
+
+def evidence_name(number: int) -> str:
+    """``evidence`` on the graph itself, ``extra graph 1 evidence`` on a further one."""
+    return EVIDENCE if number == 0 else f"extra graph {number} {EVIDENCE}"
+
+
+def second_name(number: int) -> str:
+    """The same for the second half."""
+    return evidence_name(number).replace(EVIDENCE, SECOND)
+
+
+def count_receivers(facts: PublicFacts, receivers: str) -> int:
+    """How many ids get evidence: those outside the training set, or all where that leaves none."""
+    outside = facts.num_nodes - facts.num_train
+    return facts.num_nodes if receivers == "all" or outside == 0 else outside
+
+
+@dataclass(frozen=True)
+class RecordBudget:
+    """What public facts decide where features and labels are private: the kind of node model, and every stage's share.
+
+    ``step_size`` and ``split`` are what the user asked for, None to decide here; ``model`` decides what the node model
+    is, and ``combines`` says whether weights are to be trained on validation ids, if there are any.
+    """
+
+    privacy: Privacy
+    level: BoundedLevel
+    facts: PublicFacts
+    model: FeatureModel
+    combines: bool
+    step_size: float | None = None
+    split: tuple[float, float] | None = None
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the node model: the one asked for, or that of its kind."""
+        if self.step_size is not None:
+            return self.step_size
+        return LINEAR_STEP if self.model.is_linear else NETWORK_STEP
+
+    # ---------------------------------------------------------------- shares
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether evidence can be expected to be worth its price; or what was asked for."""
+        return self.split[1] > 0 if self.split is not None else self._evidence_share >= LEAST_SHARE
+
+    @cached_property
+    def shares(self) -> Mapping[str, float]:
+        """How the squared privacy loss is divided among the stages, from public facts alone."""
+        if not self.reads_edges:
+            return {NODE_MODEL: 1.0}
+        trains_weights = self.combines and self.facts.num_val > 0
+        small = {LINKS: LINKS_PART, **({WEIGHTS: WEIGHTS_PART} if trains_weights else {})}
+        evidence = self._evidence_share if self.split is None else self.split[1]
+        node = 1 - evidence if self.split is None else self.split[0]
+        rest = (1 - sum(small.values())) / (node + evidence)
+        return {NODE_MODEL: rest * node, EVIDENCE: rest * evidence, **small}
+
+    @cached_property
+    def _evidence_share(self) -> float:
+        """What evidence should take from the node model.
+
+        It is worth its price where nodes hear from many others and noise is low. The one public word on degrees is the
+        level's own bound D, and noise is known from ε and δ as 1/μ; so its share grows with D and falls where μ√D is
+        small. It falls too where the node model has little to spare, because many parameters share few labels.
+        Constants were chosen on validation accuracy.
+        """
+        degree = self._stated_degree()
+        most = min(0.9, max(0.3, 1 - 0.6 * math.sqrt(NodeLevel.default_max_degree / degree)))
+        clear = min(1.0, self.model.mu * math.sqrt(degree) / FULL_CLARITY)
+        return most * clear * min(1.0, self.model.pull(layers=1) / FULL_PULL)
+
+    def _stated_degree(self) -> float:
+        """What the level says of degrees in use."""
+        level = self.level
+        if isinstance(level, NodeLevel) and level.edges == "thinned":
+            assert level.d_max is not None
+            assert level.p is not None
+            return max(1.0, level.d_max * level.p)
+        return float(level.max_degree or NodeLevel.default_max_degree)
+
+    # ---------------------------------------------------------------- in words, and as settings
+
+    def note(self) -> str:
+        """How the budget is divided and what the node model is, or why no edge is read."""
+        kind = self.model.describe()
+        if self.reads_edges:
+            parts = ", ".join(f"{share:.0%} {name}" for name, share in self.shares.items())
+            return f"the squared privacy loss is divided by public facts: {parts}; the node model is {kind}"
+        if self.split is not None:
+            return f"no edge is read, because split says so; the node model is {kind}"
+        return (
+            "no edge is read: by public facts (budget, degree bound, training ids) what neighbours tell would not be "
+            f"worth what it takes from the node model ({kind}); split=… reads edges nevertheless"
+        )
+
+    def pinned(self) -> dict[str, object]:
+        """What was decided, as settings, so that a graph of other public facts gets the same."""
+        found: dict[str, object] = {} if self.model.own_encoder else {"linear": self.model.is_linear}
+        if self.split is None:
+            found["split"] = self.shares[NODE_MODEL], self.shares.get(EVIDENCE, 0.0)
+        return found
+
 
 # -------------------------------------------------------------------- on public records
 
@@ -78,6 +193,9 @@ def noise_of_average(plan: Plan) -> float:
 
 # -------------------------------------------------------------------- on private records
 
+WEIGHT_STEPS, WEIGHT_RATE, WEIGHT_CLIP = 20, 0.05, 1.0
+"""Two numbers on logits of order 1: a few steps find them."""
+
 
 @dataclass(frozen=True)
 class NodeModelSteps:
@@ -89,7 +207,7 @@ class NodeModelSteps:
 
 
 def record_stages(
-    public: Sequence[PublicFacts], budget: RecordBudget, steps: NodeModelSteps, *, receivers: str
+    public: Sequence[PublicFacts], budget: RecordBudget, steps: NodeModelSteps, num_weights: int, *, receivers: str
 ) -> list[Stage]:
     """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids).
 
@@ -109,7 +227,7 @@ def record_stages(
     for number, graph in enumerate(public):
         query = _received_labels(graph, budget, receivers, failure)
         stages.append(Stage.of(evidence_name(number), query, share=shares[EVIDENCE] / len(public), graph=number))
-    return [*stages, *([_weights_stage(budget)] if WEIGHTS in shares else [])]
+    return [*stages, *([_weights_stage(budget, num_weights)] if WEIGHTS in shares else [])]
 
 
 def records_evidence_stage(public: PublicFacts, number: int, budget: RecordBudget, receivers: str) -> Stage:
@@ -136,11 +254,11 @@ def _node_model_stage(budget: RecordBudget, steps: NodeModelSteps) -> Stage:
     return Stage.of(NODE_MODEL, query, share=budget.shares[NODE_MODEL], runs=steps.steps)
 
 
-def _weights_stage(budget: RecordBudget) -> Stage:
+def _weights_stage(budget: RecordBudget, num_weights: int) -> Stage:
     query = OwnRecordSteps(
         budget.level,
         "clipped gradients of two weights on validation ids",
-        planned_parameters(Weigher(torch.Generator()), budget.facts.num_val, budget.facts.num_classes),
+        num_weights,
         budget.facts.num_val,
         StepRule(WEIGHT_CLIP),
         ids="val",

@@ -22,7 +22,7 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.head_start import StartsHead
+from discreet.methods.trained import StartsHead
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage

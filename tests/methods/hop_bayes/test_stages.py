@@ -6,8 +6,8 @@ import pytest
 
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.methods.hop_bayes.budget import NODE_MODEL
 from discreet.methods.hop_bayes.estimator import HopBayes
+from discreet.methods.hop_bayes.stages import NODE_MODEL
 from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import NodeLevel
