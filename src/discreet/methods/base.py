@@ -411,7 +411,7 @@ class NodeClassifier(BaseEstimator):
         """
         level = self._checked_privacy().level
         alone = self.plan_extension(graph, privacy)
-        part, private = level.split(match_graph(as_graph(graph), self.schema_, self.public_))
+        part, private = level.split(self._matched(graph))
         curator = Curator(alone, NoiseSource(insecure_seed=self.insecure_noise_seed), [private])
         curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
         made = copy.copy(self)
@@ -430,7 +430,7 @@ class NodeClassifier(BaseEstimator):
             raise PrivacyError(
                 f"the release is of level {level.spec}: an extension at {privacy.level.spec} adds nothing"
             )
-        part, _ = level.split(match_graph(as_graph(graph), self.schema_, self.public_))
+        part, _ = level.split(self._matched(graph))
         if self._uncovered(part) is None:
             raise UnsupportedError("predictions on this graph are covered already: there is nothing to ask and to pay")
         check_parent(self.certificate_, level.spec)
@@ -480,7 +480,7 @@ class NodeClassifier(BaseEstimator):
         self._check_fitted()
         if audience not in ("anyone", "owner"):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
-        seen = match_graph(as_graph(graph), self.schema_, self.public_)
+        seen = self._matched(graph)
         free = uncovered or public
         part = open_for_prediction(seen, self._checked_privacy().level, self.covers, everything=free)
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
@@ -524,7 +524,7 @@ class NodeClassifier(BaseEstimator):
         outside every guarantee where labels or predictions are. ``by_class=True`` gives how each class fares instead,
         the most frequent first.
         """
-        graph = match_graph(as_graph(graph), self.schema_, self.public_)
+        graph = self._matched(graph)
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
             raise ParameterError(f"the {mask} mask holds no labelled node")
@@ -533,6 +533,10 @@ class NodeClassifier(BaseEstimator):
         if by_class:
             return class_scores(graph.labels[wanted], probabilities, [str(name) for name in self.classes_])
         return measure(metric, graph.labels[wanted], probabilities)
+
+    def _matched(self, graph: GraphLike) -> Graph:
+        """A graph with the classes and the columns of the fitted model."""
+        return match_graph(as_graph(graph), self.schema_, self.public_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):

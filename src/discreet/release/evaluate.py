@@ -10,7 +10,6 @@ import numpy as np
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import MASKS, Graph
-from discreet.graph.matching import match_graph
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.baselines.mlp import MLPClassifier
@@ -86,7 +85,7 @@ def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
         raise ParameterError(
             f"the data has classes that the model does not know: {listed(unknown)} (it knows {listed(known)})"
         )
-    return match_graph(graph, estimator.schema_, estimator.public_)
+    return estimator._matched(graph)
 
 
 def class_names(estimator: NodeClassifier) -> list[str]:
