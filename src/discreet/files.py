@@ -90,10 +90,20 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _flush(temporary)
-        os.replace(temporary, path)
+        _move(temporary, path)
         _flush_folder(path.parent)
     except BaseException:  # a full disk or Ctrl-C must leave nothing behind
         _remove(temporary)
+        raise
+
+
+def _move(temporary: Path, path: Path) -> None:
+    """In one step; a folder takes no other's place."""
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        if temporary.is_dir() and os.path.lexists(path):  # another process was first
+            raise OutputExistsError(f"{path} was made meanwhile: nothing is written over it") from None
         raise
 
 
@@ -126,7 +136,7 @@ def temporary_name(path: Path) -> str:
 def leftovers(folder: Path, older_than: float = 600.0) -> list[Path]:
     """What killed runs left unfinished in a folder: temporary names of :func:`whole` that nobody has touched lately."""
     found = []
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # ValueError: a NUL in the name
         for path in sorted(folder.iterdir()):
             with suppress(OSError):
                 if _TEMPORARY.fullmatch(path.name) and time.time() - path.lstat().st_mtime > older_than:
@@ -148,6 +158,20 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     with suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+# -------------------------------------------------------------------- the home folder
+
+
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """The path with ``~`` or ``~NAME`` at its start as that home folder; as it is where nobody has one."""
+    return Path(os.path.expanduser(path))
+
+
+def home_folder() -> Path:
+    """The home folder; for a user without one a place where nothing lies, and where nothing can be written."""
+    found = expand_home("~")
+    return Path(os.devnull) if found == Path("~") else found
 
 
 # -------------------------------------------------------------------- texts of others

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 def thread_count() -> int:
     """How many threads this process may keep busy: what the environment says, else the cores that it may use."""
     asked = os.environ.get(THREAD_VARIABLES[0], "")
-    if asked.isdigit() and int(asked) > 0:
+    if asked.isascii() and asked.isdigit() and int(asked[:5]) > 0:
         return int(asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -60,6 +60,7 @@ def test_a_run_is_written_and_repeated(capsys: pytest.CaptureFixture[str]) -> No
         ("undirected = 3", "switch"),
         ("epsilon = 'four'", "epsilon"),
         ("level = 2020-01-01", "level"),
+        ("[set]\nhidden = 2020-01-01", "set"),
     ],
 )
 def test_a_bad_file_gets_one_sentence(capsys: pytest.CaptureFixture[str], text: str, word: str) -> None:

@@ -31,7 +31,7 @@ def test_leftovers_are_named_and_removed(capsys: pytest.CaptureFixture[str]) -> 
     Path(".partial").write_text("somebody else's")
     for name in names:
         os.utime(name, (0, 0))
-    code, out, _ = run(capsys, "doctor", "elsewhere", "--json")
+    code, out, _ = run(capsys, "doctor", "elsewhere", "\0", "--json")
     assert code == 0
     assert [Path(path).name for path in json.loads(out)["leftovers"]] == [Path(name).name for name in names]
     assert all(Path(name).exists() for name in names)
@@ -69,4 +69,9 @@ def test_a_broken_package_is_named_and_the_rest_works(
 
 def test_nothing_private_is_reported(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(Path.cwd() / "somebody"))
-    assert "somebody" not in run(capsys, "doctor", "--json")[1]
+    monkeypatch.setenv("DISCREET_DATA", str(Path.cwd() / "a customer"))
+    monkeypatch.setattr("getpass.getuser", lambda: "somebody")
+    said = run(capsys, "doctor", "--json", "--data-root", "another customer")[1]
+    assert "somebody" not in said
+    assert "customer" not in said
+    assert "--data-root (absent), $DISCREET_DATA (absent), ~/.cache/discreet (absent)" in said

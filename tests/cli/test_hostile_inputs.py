@@ -6,6 +6,8 @@ import ctypes
 import io
 import os
 import signal
+import subprocess
+import sys
 import time
 import zipfile
 from dataclasses import replace
@@ -17,7 +19,10 @@ import pytest
 from discreet.cli import data as data_command
 from discreet.cli import main
 from discreet.cli.boundary import exit_code
+from discreet.cli.output import check_places
+from discreet.files import home_folder, write_whole
 from discreet.graph import csbm
+from discreet.graph.datasets import data_roots
 from discreet.graph.graph import NamedSplit
 from discreet.graph.io import save_npz
 from discreet.methods.base import NodeClassifier
@@ -47,6 +52,8 @@ OPTIONS = [
         ["--data", data]
         for data in ("\0", "x" * 5000, "/", "/dev/null", "no/such", "fb100:", f"fb100:A:{DIGITS}", "..")
     ),
+    *(["--split", split] for split in ("٣/3/3", "geom-gcn:٣")),
+    *(["--data", data] for data in ("fb100:A:²", "fb100:A:٣", "fb100:A:0")),
     *(["--column", text] for text in ("id", "=x", "colour=red")),
     *(["--method", method] for method in ("", "gapp", "\0")),
 ]
@@ -74,6 +81,7 @@ def test_tune_refuses(search: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("trials", ["nan", "inf", "0", "-1", "1e300"])
 def test_tune_refuses_a_number_of_trials(trials: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, "tune", "--search", "hidden=4,6", "--trials", trials)
+    refused(capsys, "tune", "--method", "mlp", "--search", "hidden=4,6", "--trials", trials)
 
 
 TEXTS = {
@@ -262,6 +270,20 @@ def test_interrupts_have_codes_of_their_own(
     assert main(["data"]) == 141
 
 
+def test_a_closed_terminal_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with exit_code() as ending:
+        os.kill(os.getpid(), signal.SIGHUP)
+        time.sleep(30)
+    assert ending.code == 129
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_command_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys)
+    assert (code, out) == (2, "")
+    assert "\nCommands:\n" in err
+
+
 def test_an_interrupt_within_a_callback_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing can be raised out of a callback from C, as compilers make them: the interpreter prints and goes on."""
     within = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -273,3 +295,106 @@ def test_an_interrupt_within_a_callback_is_not_lost(capsys: pytest.CaptureFixtur
     assert ending.code == 143
     assert time.monotonic() - began < 20
     assert capsys.readouterr().err.count("\n") == 1
+
+
+# -------------------------------------------------------------------- places
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", *QUICK, "--out", "o", "--ledger", "o/l.db", "--dataset", "d"],
+        ["train", *QUICK, "--out", "o", "--save-config", "o/c.toml"],
+        ["train", *QUICK, "--out", "o", "--save-config", "./o"],
+        ["train", *QUICK, "--save-config", "c.toml", "--data", "\udcff.npz"],
+        ["train", *QUICK, "--out", "release/inner"],
+        ["report", "release", "--out", "release/page.html"],
+        ["predict", "release", "--data", "csbm", "--out", "release/p.csv"],
+        ["report", "release", "--out", "release/../release/page.html"],
+        ["extend", "release", "--data", "csbm", "--epsilon", "1", "--out", "file/below"],
+        ["evaluate", "release", "--data", "csbm", "--epsilon", "1", "--out", "file/below"],
+        ["sign", "--new-key", "release/key"],
+    ],
+    ids=lambda command: " ".join(command)[:60].encode("unicode_escape").decode(),
+)
+def test_outputs_that_would_be_lost_or_spoil_a_release(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("release").mkdir()
+    Path("release/certificate.json").write_text("{}")
+    Path("file").write_text("")
+    refused(capsys, *command)
+
+
+def test_a_place_beside_a_release_is_free(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / "certificate.json").write_text("{}")
+    check_places(tmp_path / "release" / ".." / "page.html", tmp_path / "o", beside=tmp_path / "l\0.db")
+
+
+@pytest.mark.parametrize("place", ["~nobody-here", "~nobody-here/g.npz"])
+def test_a_home_that_nobody_has(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(capsys, "plan", "--data", place)
+    refused(capsys, "plan", "--data", "csbm", "--schema", place)
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pwd
+
+    def nobody(_: object) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(OSError):
+        write_whole(home_folder() / "x", "")
+    assert [place.is_dir() for place in data_roots()] in ([False], [True, False])
+
+
+# -------------------------------------------------------------------- standard streams
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """The line in bash, with ``$discreet`` for a command that needs no torch."""
+    command = f"{sys.executable} -m discreet.cli"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "discreet": command}
+    return subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_output_that_cannot_be_written() -> None:
+    full = shell("PYTHONUNBUFFERED= $discreet methods > /dev/full")
+    assert full.returncode == 2
+    assert full.stderr.startswith("discreet: ")
+    assert full.stderr.endswith("No space left on device\n")
+    assert full.stderr.count("\n") == 1
+
+
+def test_output_that_nobody_reads() -> None:
+    unread = shell("export PYTHONUNBUFFERED=; (sleep 0.1; exec $discreet methods) | true; echo ${PIPESTATUS[0]}")
+    assert (unread.stdout, unread.stderr) == ("141\n", "")
+
+
+CLOSED = """
+import os
+from discreet.cli.boundary import exit_code
+from discreet.cli.logs import progress_bars
+with exit_code() as ending:
+    with progress_bars():
+        print("to nobody")
+os.write(3, f"{ending.code} {os.open(os.devnull, os.O_RDONLY)}".encode())
+"""
+
+
+def test_streams_that_are_closed(tmp_path: Path) -> None:
+    """They lead nowhere; no file of ours gets their numbers."""
+    done = shell(f"{sys.executable} -c '{CLOSED}' <&- >&- 2>&- 3> {tmp_path}/said")
+    code, number = (tmp_path / "said").read_text().split()
+    assert (done.returncode, code) == (0, "0")
+    assert int(number) > 3
+
+
+def test_surprises_while_options_are_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.files.parse_toml", lambda *_: [][0])
+    Path("c.toml").write_text("")
+    code, out, err = run(capsys, "plan", "--config", "c.toml")
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "IndexError" in err

@@ -132,6 +132,7 @@ def test_of_two_processes_at_one_place_one_wins(tmp_path: Path) -> None:
     processes = [script(LIMITED, str(tmp_path / "out"), str(10**6)) for _ in range(4)]
     errors = [process.communicate(timeout=60)[1] for process in processes]
     assert sorted(process.returncode for process in processes) == [0, 2, 2, 2]
+    assert all("exists already" in error or "made meanwhile" in error for error in errors if error)
     assert not any("Traceback" in error for error in errors)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert torn(tmp_path) == []

@@ -81,6 +81,8 @@ KNOWN: dict[str, list[str]] = {
     "data": ["graph.npz", "tables", "csbm", "fb100:X", "missing.npz", "file"],
     "device": ["cpu", "cuda", "meta", "cpu:0"],
     "delta": ["auto", "1e-5", *REAL],
+    "trials": ["1", "1.1", "2", "0.5", "-1", "nan", "inf", "1e6", "x", ""],  # 100,000 would be work, and no mistake
+    "config": ["config.toml", "suite.toml", "missing.toml", "fifo", "zero", "."],
     "search": ["hidden=4,6", "hidden=2..5", "dropout=0.1..0.5", "learning_rate=1e-3..1e-1:log", "hidden=01..2"],
     "columns": ["id=id", "label=label", "source=source", "split=x"],
     "distribution": ["logarithmic", "geometric"],

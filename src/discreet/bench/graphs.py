@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DataNotFoundError, ParameterError
+from discreet.files import expand_home
 from discreet.graph import csbm, scale_free
 from discreet.graph.datasets import data_roots, find, load, resolve
 from discreet.graph.graph import Graph
@@ -55,7 +56,7 @@ def missing(name: str, root: Path | None) -> str | None:
     if name.partition(":")[0] in GENERATORS:
         return None
     if is_path(name):
-        return None if Path(name).expanduser().exists() else f"there is nothing at {name}"
+        return None if expand_home(name).exists() else f"there is nothing at {name}"
     if any(find(name).where(place) is not None for place in data_roots(root)):
         return None
     try:

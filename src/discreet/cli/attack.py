@@ -12,7 +12,7 @@ import typer
 
 from discreet.cli.logs import progress_bars
 from discreet.cli.options import DataOptions, Json, MethodOptions, Workers, prepare
-from discreet.cli.output import print_json, print_rows
+from discreet.cli.output import check_places, print_json, print_rows
 from discreet.limits import SAMPLES, TRIALS
 
 if TYPE_CHECKING:
@@ -77,10 +77,9 @@ def attack(
     Exit code 1 where an attack goes above the ceiling of the guarantee.
     """
     from discreet.attacks.report import run_attacks
-    from discreet.files import check_output, to_json, write_whole
+    from discreet.files import to_json, write_whole
 
-    if out is not None:
-        check_output(out)
+    check_places(out)
     with progress_bars() as progress:
         victim = _victim(data, method, release, options.uncovered, progress)
         found = run_attacks(

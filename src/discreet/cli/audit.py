@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.logs import progress_bars
 from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads, Workers
-from discreet.cli.output import print_json, print_rows
+from discreet.cli.output import check_places, print_json, print_rows
 from discreet.errors import ParameterError
 from discreet.limits import SAMPLES, SEED
 
@@ -115,13 +115,11 @@ def audit(
 
 def _check_targets(release: Path | None, out: Path | None, attach: bool) -> None:
     """Where the report goes; nothing may be there."""
-    from discreet.files import check_output
     from discreet.release.attach import check_attachable
 
     if attach and release is None:
         raise ParameterError("--attach needs a release to attach the report to")
-    if out is not None:
-        check_output(out)
+    check_places(out)
     if attach and release is not None:
         check_attachable(release)
 

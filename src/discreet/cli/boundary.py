@@ -1,8 +1,9 @@
 """The boundary of the command: whatever happens inside, one sentence and an exit code come out.
 
 0 done · 1 a check failed, or a trial · 2 something that the caller can mend: input, place, memory · 70 a bug of ours ·
-130 Ctrl-C · 141 nobody reads the output any more · 143 SIGTERM. A traceback appears with ``--debug`` alone: it may hold
-private values, which is also why a bug is reported by its kind and its place, not by its message.
+129 the terminal was closed · 130 Ctrl-C · 141 nobody reads the output any more · 143 SIGTERM. A traceback appears with
+``--debug`` alone: it may hold private values, which is also why a bug is reported by its kind and its place, not by its
+message.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ LONGEST = 600
 """Characters of a sentence on standard error: a file name or a value in it may be of any length."""
 REPORT = "please report it as SECURITY.md says, with the output of `discreet doctor`; --debug shows the traceback"
 _PACKAGE = Path(__file__).parents[1]
+_ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""A request to end, and a terminal that was closed; Ctrl-C is Python's own."""
 # Promises of our own code that our own code broke.
 _OURS = (PlanViolationError, NotFittedError)
 
@@ -76,7 +79,11 @@ def bugs_named(debug: bool) -> Iterator[None]:
             raise InvalidInputError("this needs more memory than there is: use a smaller graph or network") from None
         if isinstance(error, DiscreetError) and not isinstance(error, _OURS):
             raise
-        raise InternalError(f"this is a bug in Discreet ({type(error).__name__} {_place(error)}): {REPORT}") from None
+        raise _bug(error) from None
+
+
+def _bug(error: Exception) -> InternalError:
+    return InternalError(f"this is a bug in Discreet ({type(error).__name__} {_place(error)}): {REPORT}")
 
 
 @dataclass
@@ -89,6 +96,7 @@ class Ending:
 @contextmanager
 def exit_code() -> Iterator[Ending]:
     """Around the command line: how it ended, with one sentence on standard error where it was not well."""
+    _open_standard_streams()
     _never_fail_to_print()
     ending = Ending()
     with _signals_raise() as received:
@@ -98,9 +106,12 @@ def exit_code() -> Iterator[Ending]:
             ending.code = _interrupted(received, str(error) if isinstance(error, DiscreetError) else "")
         except (DiscreetError, typer.TyperException, OSError) as error:
             ending.code = _failed(error)
+        except Exception as error:  # outside the command: while its options were read
+            ending.code = _failed(_bug(error))
         else:
             if ending.code == INTERRUPTED:  # what typer makes of Ctrl-C
                 ending.code = _interrupted(received, "")
+    ending.code = _after_the_last_words(ending.code)
 
 
 def _failed(error: Exception) -> int:
@@ -112,6 +123,9 @@ def _failed(error: Exception) -> int:
         return _fail(str(error), MENDABLE)
     if isinstance(error, DiscreetError):
         return _fail(str(error), FAILED)
+    if type(error).__name__ == "NoArgsIsHelpError":  # `discreet` alone: its message is the help
+        print(str(error), file=sys.stderr)
+        return MENDABLE
     if isinstance(error, typer.TyperException):
         return _fail(error.format_message(), MENDABLE)
     if isinstance(error, BrokenPipeError):
@@ -139,10 +153,27 @@ def _interrupted(received: list[int], sentence: str) -> int:
 
 
 def _unread() -> int:
-    """Nobody reads on (``discreet methods | head``): end in silence, the interpreter's last flush too."""
+    """Nobody reads on (``discreet methods | head``): end in silence."""
+    _drop_output()
+    return UNREAD
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere, so that the interpreter's last flush says nothing."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return UNREAD
+
+
+def _after_the_last_words(code: int) -> int:
+    """The code, once all output is written; where that fails, it is not done."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _unread() if code == 0 else code
+    except OSError as error:
+        _drop_output()
+        return _fail(f"the output cannot be written: {_os_sentence(error)}", MENDABLE) if code == 0 else code
+    return code
 
 
 def _os_sentence(error: OSError) -> str:
@@ -164,6 +195,22 @@ def _place(error: Exception) -> str:
     return f"at {Path(inner[-1].filename).relative_to(_PACKAGE)}:{inner[-1].lineno}"
 
 
+def _open_standard_streams() -> None:
+    """Streams that the caller has closed lead nowhere; else a file of ours would get their number, and words of others.
+
+    The lowest free number is the one that is given out next.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
 def _never_fail_to_print() -> None:
     """A terminal that cannot show ε, or a file name that is no text, is shown an escape instead of a traceback."""
     for stream in (sys.stdout, sys.stderr):
@@ -174,7 +221,7 @@ def _never_fail_to_print() -> None:
 
 @contextmanager
 def _signals_raise() -> Iterator[list[int]]:
-    """SIGTERM unwinds the stack as Ctrl-C does, so that temporary files and workers go; gives what was received."""
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does: temporary files and workers go. Gives what was received."""
     received: list[int] = []
 
     def raise_(number: int, _: FrameType | None) -> None:
@@ -184,12 +231,15 @@ def _signals_raise() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield received
         return
-    before = signal.signal(signal.SIGTERM, raise_)
+    # `nohup` has SIGHUP ignored, which stays so.
+    numbers = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, raise_) for number in numbers}
     try:
         with _interrupts_not_lost(received):
             yield received
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

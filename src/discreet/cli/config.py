@@ -47,10 +47,8 @@ Config = Annotated[
 SaveConfig = Annotated[Path | None, typer.Option(help="Write the options of this run to this new TOML file.")]
 
 
-def write_config(path: Path, context: typer.Context) -> None:
-    """Write every option of this run that has a value, so that ``--config`` repeats it; whole or not at all."""
-    from discreet.files import write_whole
-
+def config_text(context: typer.Context) -> str:
+    """Every option of this run that has a value, so that ``--config`` repeats it."""
     lines = []
     for flag, (name, stands_for) in _flags(context).items():
         value = context.params.get(name)
@@ -58,7 +56,12 @@ def write_config(path: Path, context: typer.Context) -> None:
             lines.append(f"{flag} = true")
         elif stands_for is None and value is not None and value != []:
             lines.append(f"{flag} = {_toml(value)}")
-    write_whole(path, "\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ParameterError("--save-config cannot hold a name that is not text in UTF-8") from None
+    return text
 
 
 def _flags(context: typer.Context) -> dict[str, tuple[str, bool | None]]:
@@ -94,12 +97,19 @@ def _value(path: Path, key: str, value: Any, stands_for: bool | None) -> Any:
             raise ParameterError(f"{path}: {key} is a switch, true or false, not {value!r}")
         return value is stands_for
     if isinstance(value, dict):
-        return [f"{name}={item if isinstance(item, str) else json.dumps(item)}" for name, item in value.items()]
+        return [f"{name}={item if isinstance(item, str) else _json(path, key, item)}" for name, item in value.items()]
     if isinstance(value, list):
         return [str(item) for item in value]
     if isinstance(value, bool | int | float | str):
         return value
     raise ParameterError(f"{path}: {key} cannot be {value!r}")
+
+
+def _json(path: Path, key: str, value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except TypeError:  # a date or a time
+        raise ParameterError(f"{path}: {key} cannot hold {value!r}") from None
 
 
 def _toml(value: Any) -> str:
@@ -109,4 +119,5 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, float) and math.isinf(value):
         return "inf"
-    return json.dumps(value if isinstance(value, int | float) else str(value), ensure_ascii=False)
+    written = json.dumps(value if isinstance(value, int | float) else str(value), ensure_ascii=False)
+    return written.replace("\x7f", "\\u007f")  # which JSON may hold as it is, and TOML may not

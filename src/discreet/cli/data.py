@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.options import Columns, DataRoot, Directed, EdgesUntil, GraphOptions, Json, LevelSpec, SchemaFile
-from discreet.cli.output import print_json, print_rows, report
+from discreet.cli.output import check_places, print_json, print_rows, report
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -84,12 +84,11 @@ def _read_words(words: list[str]) -> tuple[str | None, str]:
 
 
 def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as_json: bool) -> None:
-    from discreet.files import check_output
     from discreet.graph.partition_writer import PARTITIONS, write_graph
 
     if out is None or partitions is None:
         raise ParameterError("convert needs --out FOLDER and --partitions K")
-    check_output(out)
+    check_places(out)
     PARTITIONS.check("--partitions", partitions)
     graph = options.read()
     made = write_graph(graph, out, partitions)
@@ -97,13 +96,11 @@ def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as
 
 
 def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json: bool) -> None:
-    from discreet.files import check_output
     from discreet.graph.account import account_of
     from discreet.privacy.levels import parse_level
 
     private = parse_level(level).private
-    if write_schema is not None:
-        check_output(write_schema)
+    check_places(write_schema)
     graph = options.read(drafting=True)
     if write_schema is not None:
         _draft(graph, write_schema)

@@ -63,7 +63,8 @@ def examine(data_root: Path | None = None) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "data_roots": ", ".join(
-            f"{_shown(root)} ({'exists' if root.is_dir() else 'absent'})" for root in data_roots(data_root)
+            f"{name} ({'exists' if root.is_dir() else 'absent'})"
+            for name, root in zip(_root_names(data_root), data_roots(data_root), strict=True)
         ),
         "datasets_found": ", ".join(found) or "none: only csbm, which needs no file",
         "calibrations": _shown(cache_dir()),
@@ -72,19 +73,40 @@ def examine(data_root: Path | None = None) -> dict[str, Any]:
     }
 
 
+def _root_names(data_root: Path | None) -> list[str]:
+    """Places of data as whoever reads the report may know them: a path may name a customer."""
+    from discreet.graph.datasets import ENVIRONMENT, cache_root
+
+    given = ["--data-root"] * bool(data_root) + [f"${ENVIRONMENT}"] * bool(os.environ.get(ENVIRONMENT))
+    return [*given, _shown(cache_root())]
+
+
 def _leftovers(folders: list[Path]) -> list[Path]:
     """In this folder, in those that are named, and in our own caches."""
     from discreet.files import leftovers
     from discreet.graph.datasets import cache_root
     from discreet.privacy.calibration import cache_dir
 
-    places = dict.fromkeys(place.resolve() for place in (Path.cwd(), *folders, cache_root(), cache_dir()))
+    places = dict.fromkeys(Path(os.path.abspath(place)) for place in (*_here(), *folders, cache_root(), cache_dir()))
     return [path for place in places for path in leftovers(place)]
 
 
+def _here() -> list[Path]:
+    """This folder; none where it has been removed."""
+    try:
+        return [Path.cwd()]
+    except FileNotFoundError:
+        return []
+
+
 def _shown(path: Path) -> str:
-    """A path without the name of the person whose home it is in."""
-    home = Path.home()
+    """A path as seen from here, or without the name of the person whose home it is in."""
+    from discreet.files import home_folder
+
+    home = home_folder()
+    for here in _here():
+        if path.is_relative_to(here) and here != home:
+            return str(path.relative_to(here))
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,9 +66,10 @@ class Engine:
 
     def read(self, data: str) -> Graph:
         """The graph of a folder of partitions, its edges in blocks."""
+        from discreet.files import expand_home
         from discreet.graph.partitions import has_partitions
 
-        folder = Path(data).expanduser()
+        folder = expand_home(data)
         if not has_partitions(folder):
             raise ParameterError(
                 f"--engine {DASK} reads a folder of partitions, and {shown(data)} is none: make one with discreet data "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options import BesideMlp, ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
-from discreet.cli.output import figures_text, print_json, report, say, table_text
+from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -34,14 +34,12 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a release on labelled data: covered, certified with --epsilon, or for research only; it says which."""
-    from discreet.files import check_free
     from discreet.release.evaluate import are_covered, check_features_alone, features_alone, figures_of_fit
     from discreet.release.load import load_release
 
     check_out(out, epsilon)
     ledger.check()
-    if out is not None:
-        check_free(out)
+    check_places(out, beside=ledger.ledger)
     estimator = load_release(release, compute.prepare())
     level = estimator._checked_privacy().level
     if beside_mlp:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import Json, Release
-from discreet.cli.output import report
+from discreet.cli.output import check_places, report
 from discreet.errors import DataNotFoundError, ParameterError
 
 
@@ -23,7 +23,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the public record of a release: what the certificate knows is filled in, the rest is marked TO DO."""
-    from discreet.files import check_free, write_whole
+    from discreet.files import write_whole
     from discreet.privacy.release_folder import read_certificate
     from discreet.release.registry_record import file_name, registry_record, to_yaml
 
@@ -33,6 +33,6 @@ def export(
         raise DataNotFoundError(f"there is no release at {release}")
     record = registry_record(read_certificate(release), settings or ())
     path = Path(file_name(record)) if out is None else out
-    check_free(path)
+    check_places(path)
     write_whole(path, to_yaml(record))
     report({"record": str(path), "tier": record["tier"], "status": record["status"]}, as_json)

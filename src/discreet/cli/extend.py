@@ -17,7 +17,7 @@ from discreet.cli.options import (
     StatementOptions,
     delta_of,
 )
-from discreet.cli.output import report, say
+from discreet.cli.output import check_places, report, say
 
 
 def extend(
@@ -32,11 +32,10 @@ def extend(
     as_json: Json = False,
 ) -> None:
     """Make a release predict on one more private graph: the weights stay, the graph's edges are asked with noise."""
-    from discreet.files import check_free
     from discreet.privacy.budget import Privacy
     from discreet.release.load import load_release
 
-    check_free(out)
+    check_places(out, beside=ledger.ledger)
     statement = issued.statement()
     ledger.check()
     estimator = load_release(release, compute.prepare())

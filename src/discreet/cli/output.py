@@ -3,11 +3,37 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from discreet.errors import OutputUnusableError
+
 NOTE = "accuracy is a research figure, outside every guarantee"
+
+
+def check_places(*new: Path | None, beside: Path | None = None) -> None:
+    """Refuse new outputs at which nothing could be written, or that would spoil a release or one another.
+
+    ``beside`` is a file that the command writes too and that may exist. Call it before the work whose result would be
+    lost.
+    """
+    from discreet.files import check_output
+    from discreet.privacy.certificate import CERTIFICATE
+
+    for path in new:
+        if path is not None:
+            check_output(path)
+    # No file has a NUL in its name; who opens it says so.
+    places = [Path(os.path.realpath(path)) for path in (*new, beside) if path is not None and "\0" not in str(path)]
+    for number, path in enumerate(places):
+        inside = next((folder for folder in path.parents if (folder / CERTIFICATE).is_file()), None)
+        if inside is not None:
+            raise OutputUnusableError(f"{inside} is a release, which holds nothing else: write {path.name} elsewhere")
+        if any(other in (path, *path.parents) for other in places[:number] + places[number + 1 :]):
+            raise OutputUnusableError(f"two outputs share one place: {path}")
 
 
 def say(text: object, as_json: bool) -> None:

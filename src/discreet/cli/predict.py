@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.options import ComputeOptions, GraphOptions, Json, Release
-from discreet.cli.output import report
+from discreet.cli.output import check_places, report
 from discreet.errors import DataNotFoundError, ParameterError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def predict(
     """
     import numpy as np
 
-    from discreet.files import check_output
+    from discreet.files import expand_home
     from discreet.graph.partitions import has_partitions
     from discreet.release.load import load_release
     from discreet.release.predictions import (
@@ -96,12 +96,12 @@ def predict(
         write_predictions,
     )
 
-    check_output(out)
+    check_places(out)
     check_file_type(out)
     top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
     _warn_of_claims(estimator)
-    if has_partitions(Path(data.data).expanduser()) and not out.suffix and not shown.any():
+    if has_partitions(expand_home(data.data)) and not out.suffix and not shown.any():
         rows_written = _predict_blocks(estimator, Path(data.data), out, audience, public_graph, uncovered)
         report({"release": str(release), "nodes": rows_written, "covers": estimator.covers, "out": str(out)}, as_json)
         return

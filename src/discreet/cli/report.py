@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.options import DataOptions, Json, PrivateFigures
+from discreet.cli.output import check_places
 from discreet.cli.output import report as print_result
 from discreet.errors import DataNotFoundError, ParameterError
 
@@ -45,9 +46,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one self-contained HTML page: may this be published, what is protected and what is not, and why."""
-    from discreet.files import check_free, write_whole
+    from discreet.files import write_whole
 
-    check_free(out)
+    check_places(out)
     folders = [path for path in what if path.is_dir()]
     if not folders:
         from discreet.release.report.bench_page import render_bench

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli.options import Json
-from discreet.cli.output import report
+from discreet.cli.output import check_places, report
 from discreet.errors import DataNotFoundError, ParameterError
 
 
@@ -25,6 +25,7 @@ def sign(
     from discreet.release.signature import sign as sign_release
 
     if new_key is not None and release is None and key is None:
+        check_places(new_key)
         public = make_key(new_key)
         report({"private_key": str(new_key), "public_key": str(public), "note": "keep the private key secret"}, as_json)
         return

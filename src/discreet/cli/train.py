@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.config import Config, SaveConfig, write_config
+from discreet.cli.config import Config, SaveConfig, config_text
 from discreet.cli.engine import Engine, EngineOptions
 from discreet.cli.logs import LOG, progress_bars
 from discreet.cli.options import (
@@ -22,7 +22,7 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import figures_text, print_json, report, say
+from discreet.cli.output import check_places, figures_text, print_json, report, say
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6
@@ -51,15 +51,13 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a model within a budget and, with --out, release it with a certificate."""
-    from discreet.files import check_output
+    from discreet.files import write_whole
     from discreet.graph.account import summary_of
     from discreet.mechanisms.curator import check_blocks
     from discreet.release.evaluate import FIGURES, check_features_alone, features_alone, report_of_fit
 
-    if out is not None:
-        check_output(out)
-    if save_config is not None:
-        check_output(save_config)
+    check_places(out, save_config, beside=ledger.ledger)
+    options = None if save_config is None else config_text(context)
     statement = issued.statement()
     ledger.check()
     with engine.running() as running:
@@ -85,8 +83,8 @@ def train(
         if out is not None:  # saved before anything is reported, so that a fit is never lost to a report
             estimator.save(out, entry.added_to(statement))
             entry.release(out)
-        if save_config is not None:
-            write_config(save_config, context)
+        if save_config is not None and options is not None:
+            write_whole(save_config, options)
         result = report_of_fit(estimator, graph, private_figures=private_figures)
         result |= {"features_alone": features_alone(estimator, graph)} if beside_mlp else {}
     result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}

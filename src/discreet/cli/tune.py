@@ -22,7 +22,7 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import report
+from discreet.cli.output import check_places, report
 from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -85,11 +85,9 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Search a method's parameters by a metric on validation nodes, with the cost of the search charged to epsilon."""
-    from discreet.files import check_output
     from discreet.tuning.tuner import tune as run
 
-    if out is not None:
-        check_output(out)
+    check_places(out, beside=ledger.ledger)
     statement = issued.statement()
     ledger.check()
     tried = search.drawn(method.seed)

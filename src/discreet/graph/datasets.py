@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import DataNotFoundError, DiscreetError, GraphError, ParameterError
+from discreet.files import expand_home, home_folder
 from discreet.graph import readers
 from discreet.graph.download import download
 from discreet.graph.graph import CLASS_LIST, COLUMNS, Graph
@@ -139,7 +141,7 @@ def resolve(
     the model does not know are left out. A model that was not trained on tables takes their numbers as they are.
     """
     if is_path(data):
-        folder = Path(data).expanduser()
+        folder = expand_home(data)
         if reader is not None and folder.is_dir() and not has_partitions(folder):
             options = {"schema": _for_prediction(reader), "other_labels": "ignore", **options}
         return load_path(data, directed=directed, **options)
@@ -154,7 +156,7 @@ def is_path(data: str | Path) -> bool:
     """Whether this means a file or a folder, not the name of a known graph."""
     text = str(data)
     known = normalise(text) == SYNTHETIC or text.lower().startswith(SCHOOL_PREFIX) or normalise(text) in _BY_KEY
-    looks_like_path = text.endswith(".npz") or os.sep in text or Path(text).expanduser().is_dir()
+    looks_like_path = text.endswith(".npz") or os.sep in text or expand_home(text).is_dir()
     return isinstance(data, Path) or (looks_like_path and not known)
 
 
@@ -188,12 +190,12 @@ def available(root: str | Path | None = None) -> list[Availability]:
 def data_roots(root: str | Path | None = None) -> list[Path]:
     """Where files are looked for, in order."""
     given = [root, os.environ.get(ENVIRONMENT), cache_root()]
-    return [Path(place).expanduser() for place in given if place]
+    return [expand_home(place) for place in given if place]
 
 
 def cache_root() -> Path:
     """Where downloads go."""
-    return Path.home() / ".cache" / "discreet"
+    return home_folder() / ".cache" / "discreet"
 
 
 def find(name: str, min_class_size: int | None = None) -> Dataset:
@@ -238,7 +240,7 @@ def _synthetic(directed: bool | None) -> Graph:
 
 def _find_school(given: str, min_class_size: int | None) -> Dataset:
     school, _, size = given.partition(":")
-    if size and not (size.isdigit() and int(size) > 0):
+    if size and not re.fullmatch(r"0*[1-9][0-9]{,8}", size):
         raise ParameterError(f"the smallest class of fb100:{given} must be a whole number above 0, not {size!r}")
     if not school or os.sep in school or school.startswith("."):
         raise ParameterError(f"a Facebook100 graph is named fb100:School, as in fb100:UCLA26, not fb100:{given}")

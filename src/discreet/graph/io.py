@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError
-from discreet.files import whole
+from discreet.files import expand_home, whole
 from discreet.graph.edge_weights import weight_column
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.npz import PlainArrays, write_arrays
@@ -56,7 +56,7 @@ def read_graph(edges: str | Path, nodes: str | Path, *, directed: bool | None = 
     ``weights`` and ``name``. Ids in text files are read as written.
     """
     _check_options(options)
-    edges, nodes = Path(edges).expanduser(), Path(nodes).expanduser()
+    edges, nodes = expand_home(edges), expand_home(nodes)
     options["schema"] = schema = _as_schema(options.get("schema"))
     roles_given = ("id", "label", "split", "source", "target", "weight")
     picked = schema.with_given(**{key: options.get(key) for key in roles_given})
@@ -79,7 +79,7 @@ def load_path(path: str | Path, *, directed: bool | None = None, **options: Any)
     which is used unless ``schema`` is given; the options are those of :func:`read_graph`. A ``.npz`` file knows its own
     columns; with ``directed=False`` it is symmetrised, and with ``mmap=True`` its dense features are left on disk.
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     mmap = options.pop("mmap", False)
     if mmap and path.suffix != ".npz":
         raise ParameterError("features can be left on disk where a graph is one .npz file: see discreet.save_npz")
@@ -117,7 +117,7 @@ def _as_directed(graph: Graph, path: Path, directed: bool | None) -> Graph:
 
 def from_folder(folder: str | Path, *, directed: bool | None = None, **options: Any) -> Graph:
     """The graph of a folder with an edges table and a nodes table; options as in :func:`read_graph`."""
-    if not Path(folder).expanduser().is_dir():
+    if not expand_home(folder).is_dir():
         raise DataNotFoundError(f"there is no folder {folder}: a graph's folder holds an edges and a nodes table")
     return load_path(folder, directed=directed, **options)
 
@@ -167,7 +167,7 @@ def save_npz(graph: Graph, path: str | Path, *, overwrite: bool = False) -> Path
 
     The file appears whole or not at all, and an existing one is kept unless ``overwrite`` is set.
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     if path.suffix != ".npz":
         raise GraphError(f"the file must end in .npz, not {path.name!r}")
     if path.exists() and not overwrite:
@@ -186,7 +186,7 @@ def load_npz(path: str | Path, *, mmap: bool = False) -> Graph:
     ``mmap`` leaves dense features in the file, to be read as they are needed: for features larger than memory. The
     file must not change while the graph is in use.
     """
-    path = Path(path).expanduser()
+    path = expand_home(path)
     arrays = PlainArrays(path)
     if "format" not in arrays or _text(arrays, "format") != FORMAT:
         raise GraphError(f"{path} was not written by discreet: build a graph and save it with save_npz")

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, FloatArray, IntArray, SingleArray
 from discreet.errors import DataNotFoundError, GraphError, ParameterError
-from discreet.files import read_text, temporary_name
+from discreet.files import expand_home, read_text, temporary_name
 from discreet.graph.clean import LARGEST_FEATURE, Features
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.schema import Schema
@@ -332,7 +332,7 @@ class PartitionedGraph:
 
         ``scratch`` is a folder in which temporary files may be put; that of the partitions where none is given.
         """
-        self.folder = Path(folder).expanduser().absolute()
+        self.folder = expand_home(folder).absolute()
         self.manifest = Manifest.read(self.folder)
         self._scratch_in = self.folder if scratch is None else Path(scratch)
         self._scratch: Path | None = None

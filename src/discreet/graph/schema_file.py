@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import GraphError, ParameterError
-from discreet.files import parse_toml, read_text
+from discreet.files import expand_home, parse_toml, read_text
 from discreet.graph.schema import Column, Schema
 
 SCHEMA_FILE = "schema.toml"
@@ -43,7 +43,7 @@ _EDGE_KEYS = ("source", "target", "directed", "weight", "full_weight", "time", "
 
 def read_schema(path: str | Path) -> Schema:
     """Read a schema file; anything that it holds beyond what is known is refused by name."""
-    path = Path(path).expanduser()
+    path = expand_home(path)
     try:
         given = parse_toml(read_text(path, "schema file"), str(path))
     except ParameterError as error:

@@ -24,10 +24,10 @@ from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import Graph
 
 FORMS = "75/10/15, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9"
-_NUMBER = r"\d+(?:\.\d+)?"
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"  # not \d, which is every digit of Unicode
 _THREE = re.compile(rf"({_NUMBER})/({_NUMBER})/({_NUMBER})")
 _INDUCTIVE = re.compile(rf"({_NUMBER})/({_NUMBER}):inductive")
-_PUBLISHED = re.compile(r"public|[a-z][a-z-]*:\d+")
+_PUBLISHED = re.compile(r"public|[a-z][a-z-]*:[0-9]+")
 
 
 def split(graph: Graph, spec: str, seed: int = 0) -> Graph:

@@ -390,6 +390,6 @@ def _raise_unknown(column: str, row: int, named: pd.Series, count: int) -> None:
     if named.iloc[row] == "":
         raise GraphError(f"row {row} of the edge table has no {column!r}")
     raise GraphError(
-        f"an edge names node {named.iloc[row]!r} (row {row}, column {column!r}), "
+        f"an edge names node {str(named.iloc[row])!r:.80} (row {row}, column {column!r}), "
         f"which is not in the node table ({count} such rows)"
     )

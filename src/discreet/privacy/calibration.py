@@ -17,7 +17,7 @@ from pathlib import Path
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PrivacyError
-from discreet.files import write_whole
+from discreet.files import home_folder, write_whole
 from discreet.privacy import events
 from discreet.privacy.accountants import accountant_versions, epsilon_of, exact_factor, pld_epsilon, rdp_epsilon
 from discreet.privacy.events.node_sampling import before_sampling
@@ -194,7 +194,7 @@ def _rdp_factor(unit: DpEvent, epsilon: float, delta: float) -> float:
 
 def cache_dir() -> Path:
     """Where calibrations are kept: ``$DISCREET_CACHE``, or ``~/.cache/discreet``."""
-    return Path(os.environ.get("DISCREET_CACHE") or Path.home() / ".cache" / "discreet") / "calibration"
+    return Path(os.environ.get("DISCREET_CACHE") or home_folder() / ".cache" / "discreet") / "calibration"
 
 
 def _key(question: str, unit: DpEvent, epsilon: float, delta: float) -> str:

@@ -139,7 +139,7 @@ def _given(text: str) -> tuple[str, str, Any]:
         raise ParameterError(f"--set takes a field of the registry, as in {example}, not {text!r:.80}")
     if (section, field) == ("basic", "data_product_sector") and value not in SECTORS:
         raise ParameterError(f"basic.data_product_sector is one of {', '.join(SECTORS)}, not {value!r:.60}")
-    if (section, field) == ("basic", "publication_date") and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+    if (section, field) == ("basic", "publication_date") and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         raise ParameterError(f"basic.publication_date is written as 2026-01-31, not {value!r:.60}")
     listed = [item.strip() for item in value.split(";") if item.strip()]
     if not listed:

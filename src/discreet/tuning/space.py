@@ -17,7 +17,7 @@ from discreet.errors import ParameterError
 from discreet.files import json_or_text, parse_toml, read_text
 from discreet.limits import TRIALS, shown
 
-_NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_NUMBER = r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
 LARGEST = 2.0**53  # beyond it whole numbers have gaps, and so would what is drawn
 _RANGE = re.compile(rf"({_NUMBER})\.\.({_NUMBER})(:log)?")
 

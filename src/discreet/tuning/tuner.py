@@ -77,6 +77,7 @@ def tune(
     candidate is tried at the full budget and the certificate is stamped *tuning not accounted*. ``reserve`` is called
     with what will run, before any private data is asked: a ledger enters it, or raises.
     """
+    _check_trials(trials, distribution)
     privacy = estimator._checked_privacy()
     viewed = privacy.level.view(graph)
     for settings in candidates:
@@ -106,12 +107,16 @@ def make_search(
     metric: str = ACCURACY,
 ) -> Search:
     """A search over a graph as the level sees it; nothing is read from it but public facts."""
-    if distribution not in SHAPES:
-        raise PrivacyError(f"the number of trials is {' or '.join(SHAPES)}, not {distribution!r}")
-    check_repeats(trials, SHAPES[distribution])
+    _check_trials(trials, distribution)
     covers = _one_coverage(estimator, candidates)
     score = score_for(estimator._checked_privacy().level, covers, graph, score_noise, metric)
     return Search(estimator, candidates, graph, trials, distribution, covers, score)
+
+
+def _check_trials(trials: float, distribution: str) -> None:
+    if distribution not in SHAPES:
+        raise PrivacyError(f"the number of trials is {' or '.join(SHAPES)}, not {distribution!r}")
+    check_repeats(trials, SHAPES[distribution])
 
 
 @dataclass(frozen=True)
