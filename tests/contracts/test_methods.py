@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from discreet.errors import PrivacyError, UnsupportedError
@@ -54,3 +58,12 @@ def test_unsupported_levels_are_refused_by_name(name: str) -> None:
 def test_privacy_of_another_kind_is_refused() -> None:
     with pytest.raises(PrivacyError):
         Privacy("edge", 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_checks_that_python_left_out_are_not_passed() -> None:
+    script = "from discreet.testing import MethodCheck; MethodCheck(None, lambda case: None)()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-O", "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "run without it" in done.stderr

@@ -265,6 +265,15 @@ hidden = [4, 6]
 dropout = { low = 0.1, high = 0.5 }
 learning_rate = { low = 1e-3, high = 0.1, log = true }
 """
+CONFIG = """data = "graph.npz"
+method = "mlp"
+level = "edge"
+epsilon = 1.0
+undirected = true
+[set]
+epochs = 1
+hidden = 4
+"""
 TOKENS = [
     *("[", "]", "{", "}", "=", '"', "'''", "1979-05-27", "nan", "inf", "-1", "1e400", "9" * 5000, "true", "[[cases]]"),
     *("\0", "é", "[" * 2000, "'x'", "low = 1", "epsilon = 0", "grid = { hidden = [1] }", "level = 'node'", "seeds = 0"),
@@ -272,9 +281,9 @@ TOKENS = [
 
 
 def toml(rng: Random) -> Case:
-    """A suite or a search space with lines moved, tokens put in, or bytes spoilt."""
-    suite = rng.random() < 0.5
-    lines = (SUITE if suite else SPACE).splitlines()
+    """A suite, a search space or a configuration with lines moved, tokens put in, or bytes spoilt."""
+    kind = rng.choice([SUITE, SUITE, SPACE, SPACE, CONFIG])
+    lines = kind.splitlines()
     for _ in range(rng.choice([0, 1, 1, 2, 3])):
         at = rng.randrange(len(lines))
         change = rng.randrange(4)
@@ -289,11 +298,11 @@ def toml(rng: Random) -> Case:
             lines.append(rng.choice(lines))
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
     content = spoilt(rng, content) if rng.random() < 0.2 else content
-    command = (
-        ["bench", "it.toml", rng.choice(["--list", "--tables-only"]), "--out", "release", "--no-figures"]
-        if suite
-        else ["tune", "--space", "it.toml", "--data", "graph.npz", "--method", "mlp", "--set", "epochs=1"]
-    )
+    command = {
+        SUITE: ["bench", "it.toml", rng.choice(["--list", "--tables-only"]), "--out", "release", "--no-figures"],
+        SPACE: ["tune", "--space", "it.toml", "--data", "graph.npz", "--method", "mlp", "--set", "epochs=1"],
+        CONFIG: ["plan", "--config", "it.toml"],
+    }[kind]
 
     def prepare(folder: Path) -> None:
         _write(folder / "it.toml", content)

@@ -103,6 +103,8 @@ class MethodCheck:
 
     def __call__(self) -> None:
         """Raise AssertionError where the contract is broken."""
+        if not __debug__:
+            raise RuntimeError("python -O leaves assertions out, and with them every check: run without it")
         self.check(self.case)
 
     def __str__(self) -> str:
