@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import discreet
 from discreet.errors import OutputExistsError, OutputUnusableError
 from discreet.files import PARTIAL, check_free, check_output, from_json, to_json, write_folder, write_whole
 
@@ -173,3 +174,10 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(tmp_path: Path)
         check_output(tmp_path / "file")
     check_output(tmp_path / "new" / "deep" / "release")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_home_folders_are_found_in_one_place() -> None:
+    """Path.expanduser and Path.home raise RuntimeError where nobody has that home; expand_home does not."""
+    package = Path(discreet.__file__).parent
+    texts = {path: path.read_text() for path in package.rglob("*.py") if path.name != "files.py"}
+    assert [path for path, text in texts.items() if ".expanduser(" in text or "Path.home(" in text] == []

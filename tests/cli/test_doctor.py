@@ -31,7 +31,7 @@ def test_leftovers_are_named_and_removed(capsys: pytest.CaptureFixture[str]) -> 
     Path(".partial").write_text("somebody else's")
     for name in names:
         os.utime(name, (0, 0))
-    code, out, _ = run(capsys, "doctor", "elsewhere", "\0", "--json")
+    code, out, _ = run(capsys, "doctor", "elsewhere", "--json")
     assert code == 0
     assert [Path(path).name for path in json.loads(out)["leftovers"]] == [Path(name).name for name in names]
     assert all(Path(name).exists() for name in names)

@@ -105,7 +105,7 @@ def _shown(path: Path) -> str:
 
     home = home_folder()
     for here in _here():
-        if path.is_relative_to(here) and here != home:
+        if path.is_relative_to(here) and not home.is_relative_to(here):
             return str(path.relative_to(here))
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)
 

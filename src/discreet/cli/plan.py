@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.config import Config
@@ -30,12 +29,13 @@ def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_jso
 
 def _outline(data: DataOptions, method: MethodOptions) -> Outline | None:
     """For a graph in partitions, unless an option says how its edges are to be read."""
+    from discreet.files import expand_home
     from discreet.graph.datasets import is_path
     from discreet.graph.partitions import has_partitions
     from discreet.graph.splits import reads_labels
 
     plain = data.directed is None and not data.columns and data.schema is None and data.edges_until is None
-    if data.mmap or not plain or not is_path(data.data) or not has_partitions(Path(data.data).expanduser()):
+    if data.mmap or not plain or not is_path(data.data) or not has_partitions(expand_home(data.data)):
         return None
     return Outline(labels=reads_labels(data.split) or method.threshold is not None)
 
