@@ -1,4 +1,4 @@
-"""Settling what comes in: features, labels, endpoints and masks become arrays that a graph can hold."""
+"""Settling what comes in: features, labels, endpoints and masks become arrays that a graph can hold; and checks of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
+from discreet.limits import CELLS, CLASSES, NODES
 
 Features: TypeAlias = np.ndarray | sp.csr_array
 UNLABELLED = -1
@@ -236,3 +237,61 @@ def is_frozen(array: Any) -> bool:
             return True
         array = array.base
     return False
+
+
+def clean_whole_numbers(given: npt.ArrayLike, name: str) -> IntArray:
+    """A flat array of whole numbers, in 64 bits."""
+    array = np.asarray(given)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise GraphError(f"{name} must be a flat array of whole numbers, not {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def clean_split(given: npt.ArrayLike) -> npt.NDArray[np.int8]:
+    """One small whole number per node, as named splits hold them."""
+    if is_frozen(given) and np.asarray(given).dtype == np.int8:
+        return np.asarray(given)
+    return np.array(given, dtype=np.int8)
+
+
+# -------------------------------------------------------------------- checks of what is clean
+
+
+def check_entries(indptr: IntArray, indices: IntArray, num_nodes: int, directed: bool) -> None:
+    """Refuse CSR rows that are not sorted, hold an entry twice, a self-loop, or (undirected) an edge one way alone."""
+    n = num_nodes
+    if indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+        raise GraphError(f"indptr must rise from 0 to {len(indices)} in {n + 1} entries, one row per node")
+    source, target = clean_endpoints(indices, np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr)), num_nodes=n)
+    keys = target * n + source
+    if len(keys) != len(indices) or (np.diff(keys) <= 0).any():
+        raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
+    if not directed and not _is_symmetric(indptr, indices):
+        raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
+
+
+def check_one_weight(indptr: IntArray, indices: IntArray, weights: SingleArray) -> None:
+    """Refuse edges of an undirected graph that have another weight than their reverse."""
+    n = len(indptr) - 1
+    columns = sp.csr_array((weights, indices, indptr), shape=(n, n)).tocsc()
+    if not np.array_equal(columns.data, weights):
+        raise GraphError("directed=False, but an edge and its reverse differ in weight: use Graph.from_edges")
+
+
+def _is_symmetric(indptr: IntArray, indices: IntArray) -> bool:
+    """Whether sorted CSR rows equal their transpose: linear in the edges, where sorting is not."""
+    n = len(indptr) - 1
+    ones = np.ones(len(indices), dtype=np.int8)
+    columns = sp.csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
+    return np.array_equal(columns.indptr, indptr) and np.array_equal(columns.indices, indices)
+
+
+def check_sizes(num_nodes: int, num_classes: int) -> None:
+    """Refuse sizes beyond the limits, each and together."""
+    NODES.check("the number of nodes", num_nodes, GraphError)
+    CLASSES.check("the number of classes", num_classes, GraphError)
+    if num_nodes * num_classes > CELLS:
+        raise GraphError(
+            f"{num_nodes} nodes with a probability for each of {num_classes} classes need more memory than is allowed "
+            f"({CELLS} numbers): is the label column an identifier?"
+        )

@@ -16,20 +16,23 @@ from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import (
     UNLABELLED,
     Features,
+    check_entries,
+    check_one_weight,
+    check_sizes,
     clean_endpoints,
     clean_features,
     clean_ids,
     clean_labels,
     clean_mask,
+    clean_split,
     clean_weights,
-    is_frozen,
+    clean_whole_numbers,
     narrow_ids,
     rows_by_receiver,
     settle_direction,
     settle_weights,
 )
 from discreet.graph.schema import Schema
-from discreet.limits import CELLS, CLASSES, NODES
 
 MASKS = ("train", "val", "test")
 CLASS_LIST, DIRECTION, COLUMNS = "classes", "direction", "columns"
@@ -140,7 +143,9 @@ class Graph:
         """Validate what did not come through a method of this class, and freeze every array."""
         if not self._checked:
             self._clean_arrays()
-            _check_edges(self)
+            check_entries(self.indptr, self.indices, self.features.shape[0], self.directed)
+            if self.edge_weights is not None and not self.directed:
+                check_one_weight(self.indptr, self.indices, self.edge_weights)
         object.__setattr__(self, "indices", narrow_ids(self.indices, self.features.shape[0]))
         self._clean_rest()
         _check_nodes(self)
@@ -163,8 +168,8 @@ class Graph:
         cleaned = {
             "features": features,
             "labels": clean_labels(self.labels, features.shape[0]),
-            "indptr": _whole_numbers(self.indptr, "indptr"),
-            "indices": _whole_numbers(self.indices, "indices"),
+            "indptr": clean_whole_numbers(self.indptr, "indptr"),
+            "indices": clean_whole_numbers(self.indices, "indices"),
         }
         if self.edge_weights is not None:
             cleaned["edge_weights"] = clean_weights(self.edge_weights, len(cleaned["indices"]))
@@ -183,7 +188,7 @@ class Graph:
             object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
         if self.feature_names is not None:
             object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
-        splits = tuple(NamedSplit(str(name), _as_part(part)) for name, part in self.named_splits)
+        splits = tuple(NamedSplit(str(name), clean_split(part)) for name, part in self.named_splits)
         object.__setattr__(self, "named_splits", splits)
 
     # ---------------------------------------------------------------- building
@@ -431,55 +436,11 @@ def checked_mask(name: str, mask: BoolArray | None) -> BoolArray:
 # -------------------------------------------------------------------- checking
 
 
-def _whole_numbers(given: npt.ArrayLike, name: str) -> IntArray:
-    array = np.asarray(given)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise GraphError(f"{name} must be a flat array of whole numbers, not {array.dtype} of shape {array.shape}")
-    return array.astype(np.int64)
-
-
-def _as_part(given: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    if is_frozen(given) and np.asarray(given).dtype == np.int8:
-        return np.asarray(given)
-    return np.array(given, dtype=np.int8)
-
-
-def _check_edges(graph: Graph) -> None:
-    n = graph.features.shape[0]
-    indptr, indices = graph.indptr, graph.indices
-    if indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise GraphError(f"indptr must rise from 0 to {len(indices)} in {n + 1} entries, one row per node")
-    source, target = clean_endpoints(indices, np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr)), num_nodes=n)
-    keys = target * n + source
-    if len(keys) != len(indices) or (np.diff(keys) <= 0).any():
-        raise GraphError("CSR rows must be sorted, without duplicates or self-loops: use Graph.from_edges")
-    if not graph.directed and not _is_symmetric(indptr, indices):
-        raise GraphError("directed=False, but an edge lacks its reverse: use Graph.from_edges(directed=False)")
-    if graph.edge_weights is not None and not graph.directed and _has_two_weights(graph):
-        raise GraphError("directed=False, but an edge and its reverse differ in weight: use Graph.from_edges")
-
-
-def _has_two_weights(graph: Graph) -> bool:
-    """Whether an edge has another weight than its reverse."""
-    assert graph.edge_weights is not None
-    n = len(graph.indptr) - 1
-    columns = sp.csr_array((graph.edge_weights, graph.indices, graph.indptr), shape=(n, n)).tocsc()
-    return not np.array_equal(columns.data, graph.edge_weights)
-
-
-def _is_symmetric(indptr: IntArray, indices: IntArray) -> bool:
-    """Whether sorted CSR rows equal their transpose: linear in the edges, where sorting is not."""
-    n = len(indptr) - 1
-    ones = np.ones(len(indices), dtype=np.int8)
-    columns = sp.csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
-    return np.array_equal(columns.indptr, indptr) and np.array_equal(columns.indices, indices)
-
-
 def _check_nodes(graph: Graph) -> None:
     n = graph.features.shape[0]
     if n == 0:
         raise GraphError("the graph has no nodes")
-    _check_sizes(n, graph.num_classes)
+    check_sizes(n, graph.num_classes)
     if graph.labels.shape != (n,):
         raise GraphError(f"labels have shape {graph.labels.shape}, but the graph has {n} nodes")
     low, high = int(graph.labels.min()), int(graph.labels.max())
@@ -490,16 +451,6 @@ def _check_nodes(graph: Graph) -> None:
         raise GraphError(f"there are {len(graph.class_names)} class names for {graph.num_classes} classes")
     if graph.feature_names is not None and len(graph.feature_names) != graph.num_features:
         raise GraphError(f"there are {len(graph.feature_names)} feature names for {graph.num_features} features")
-
-
-def _check_sizes(num_nodes: int, num_classes: int) -> None:
-    NODES.check("the number of nodes", num_nodes, GraphError)
-    CLASSES.check("the number of classes", num_classes, GraphError)
-    if num_nodes * num_classes > CELLS:
-        raise GraphError(
-            f"{num_nodes} nodes with a probability for each of {num_classes} classes need more memory than is allowed "
-            f"({CELLS} numbers): is the label column an identifier?"
-        )
 
 
 def _check_masks(graph: Graph) -> None:

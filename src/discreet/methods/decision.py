@@ -85,21 +85,21 @@ def _argmax(logs: FloatArray, weights: FloatArray, label: int, value: float) -> 
 
 
 def _counts(labels: IntArray, predicted: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Of every class: how many were met, how many there are, how often it was said."""
+    """Of every class: how many predictions are right, how many nodes have it, how many predictions name it."""
     size = int(max(labels.max(), predicted.max())) + 1
-    met = np.bincount(labels[labels == predicted], minlength=size)
-    return met, np.bincount(labels, minlength=size), np.bincount(predicted, minlength=size)
+    right = np.bincount(labels[labels == predicted], minlength=size)
+    return right, np.bincount(labels, minlength=size), np.bincount(predicted, minlength=size)
 
 
 def _balanced_accuracy(labels: IntArray, predicted: IntArray) -> float:
-    met, there, _ = _counts(labels, predicted)
-    return float((met[there > 0] / there[there > 0]).mean())
+    right, there, _ = _counts(labels, predicted)
+    return float((right[there > 0] / there[there > 0]).mean())
 
 
 def _macro_f1(labels: IntArray, predicted: IntArray) -> float:
-    met, there, said = _counts(labels, predicted)
-    seen = there + said > 0
-    return float((2 * met[seen] / (there + said)[seen]).mean())
+    right, there, named = _counts(labels, predicted)
+    seen = there + named > 0
+    return float((2 * right[seen] / (there + named)[seen]).mean())
 
 
 _MEASURES: dict[str, Callable[[IntArray, IntArray], float]] = {

@@ -23,9 +23,9 @@ from discreet.methods.hop_bayes.reading import (
     Reader,
     blocks,
     class_likelihoods,
+    estimate_strength,
     fit_weights,
     some_rows,
-    told_strength,
     weighed,
 )
 from discreet.ops.rows import portions
@@ -97,7 +97,7 @@ class Combiner:
         return head_logits(self.head, np.exp(own), hub_inputs(received.sums, received.hubs, noise_std))
 
     def _strength(self, received: Received) -> float:
-        return told_strength(received.sums, received.scale * self._noise_std, self._links)
+        return estimate_strength(received.sums, received.scale * self._noise_std, self._links)
 
     def _blocks(self, own: Array, received: Received, strength: float) -> FloatArray:
         noise_std = received.scale * self._noise_std

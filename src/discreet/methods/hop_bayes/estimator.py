@@ -240,13 +240,13 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         """Node model (1), what a node tells (2), links (3), evidence (4) in two halves (5), posterior (6)."""
         part = parts[0]
         own = self.node_model_.fit(part, self._options(), self._generator, progress)
-        told = with_labels(np.exp(own), part)
-        self.links_ = self._links(curator.ask(LINKS, rows=told), curator, part)
+        messages = with_labels(np.exp(own), part)
+        self.links_ = self._links(curator.ask(LINKS, rows=messages), curator, part)
         self.correlation_ = self._repetition(part) if self.correlation is None else self.correlation
         if self.predictions == "own":
             return
-        told -= 1 / part.num_classes  # the messages of _messages, without a copy
-        received = self._ask_for_evidence(0, part, told, curator)
+        messages -= 1 / part.num_classes  # the messages of _messages, without a copy
+        received = self._ask_for_evidence(0, part, messages, curator)
         for number, other in enumerate(parts[1:], start=1):
             self._ask_for_evidence(number, other, self._messages(other), curator)
         self.combiner_ = self._new_combiner()

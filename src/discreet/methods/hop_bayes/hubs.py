@@ -83,12 +83,12 @@ def hub_messages(rows: FloatArray, noise_std: float, bound: float) -> SingleArra
 
     Rows of norm ``bound`` at most (the query makes sure of it), from released values alone.
     """
-    told = np.empty(rows.shape, dtype=np.float32)
+    messages = np.empty(rows.shape, dtype=np.float32)
     for some in portions(len(rows)):
         part = centred(rows[some])
         norms = np.linalg.norm(part, axis=1, keepdims=True)
-        told[some] = part * (bound / np.maximum(norms, _FULL_AT * (1 + noise_std)))
-    return told
+        messages[some] = part * (bound / np.maximum(norms, _FULL_AT * (1 + noise_std)))
+    return messages
 
 
 # -------------------------------------------------------------------- a network that reads what hubs tell

@@ -141,11 +141,11 @@ def class_likelihoods(
 
     A row is m·(P(· | a) − 1/c) for a node of class a, where m says how much it is told, plus noise, plus what m
     neighbours of one class differ by. m is not known for a node. Its mean square over all nodes follows from how
-    much longer the rows are than noise alone would make them (:func:`told_strength`; give it where ``sums`` are a part
-    of the rows); around that it is taken to spread as an exponential does, and integrated out. Rows that are no longer
-    than noise make m, and the evidence, zero.
+    much longer the rows are than noise alone would make them (:func:`estimate_strength`; give it where ``sums`` are a
+    part of the rows); around that it is taken to spread as an exponential does, and integrated out. Rows that are no
+    longer than noise make m, and the evidence, zero.
     """
-    strength = told_strength(sums, noise_std, links) if strength is None else strength
+    strength = estimate_strength(sums, noise_std, links) if strength is None else strength
     profile, strengths, total = _Profile.of(links), strength * _spread(), np.empty_like(sums)
     for part in portions(len(sums)):
         rows = centred(sums[part])
@@ -155,7 +155,7 @@ def class_likelihoods(
     return total
 
 
-def told_strength(sums: FloatArray, noise_std: float, links: LinkModel) -> float:
+def estimate_strength(sums: FloatArray, noise_std: float, links: LinkModel) -> float:
     """The root mean square of m of :func:`class_likelihoods`, by the energy of the rows beyond that of the noise."""
     profile, energy = _Profile.of(links), sum(float((centred(sums[part]) ** 2).sum()) for part in portions(len(sums)))
     beyond = energy / len(sums) - noise_std**2 * (sums.shape[1] - 1) if sums.size else 0.0
