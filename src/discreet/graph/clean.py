@@ -1,4 +1,4 @@
-"""Settling what comes in: features, labels, endpoints and masks become arrays that a graph can hold; and checks of them."""
+"""Settling what comes in: features, labels, endpoints and masks become arrays that a graph can hold; checking them."""
 
 from __future__ import annotations
 
