@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,12 +14,14 @@ from hypothesis import strategies as st
 from discreet.errors import ParameterError
 from discreet.ops.rows import (
     LENGTH_COLUMNS,
+    PRODUCT_PLACES,
     SUM_PLACES,
     clip_rows,
     cut_on_lattice,
     cut_rows,
     cut_sparse_rows,
     damp_rows,
+    lattice_products,
     normalize_rows,
     on_lattice,
     rows_of_norm,
@@ -145,3 +149,17 @@ def test_single_precision_holds_rows_on_a_lattice_exactly(norm: float) -> None:
     assert np.array_equal(found.astype(np.float64), on_lattice(cut_rows(rows, norm), SUM_PLACES))
     single = rows[4:].astype(np.float32) / 1e4
     assert np.array_equal(on_lattice(single, SUM_PLACES), on_lattice(single.astype(np.float64), SUM_PLACES))
+
+
+def test_tables_of_products_are_rounded_once() -> None:
+    """Nodes with up to 2³⁰ neighbours, several portions, cells of either sign that all but cancel."""
+    rng, scale = np.random.default_rng(0), 2**PRODUCT_PLACES
+    rows = on_lattice(rng.uniform(-1, 1, (35_000, 2)), PRODUCT_PLACES).astype(np.float32)
+    sums = on_lattice(rng.uniform(-1, 1, (35_000, 2)) * 2.0 ** rng.integers(0, 31, (35_000, 1)), PRODUCT_PLACES)
+    rows[:, 1], sums[:, 1] = np.abs(rows[:, 1]), np.abs(sums[:, 1])
+    whole = [[int(value) for value in column] for column in (rows.astype(np.float64) * scale).T]
+    added = [[int(value) for value in column] for column in (sums * scale).T]
+    exact = [[Fraction(sum(map(int.__mul__, one, two)), scale**2) for two in added] for one in whole]
+    rounded = np.array([[float(cell) for cell in row] for row in exact])
+    assert np.array_equal(lattice_products(rows, sums), rounded)
+    assert not np.array_equal(rows.T.astype(np.float64) @ sums, rounded)

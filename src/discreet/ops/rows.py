@@ -33,8 +33,10 @@ _DOUBLE_MARGIN = 1 - 1e-10
 _AT_ONCE = 1 << 14
 # Binary places of rows whose sums are exact up to 2³⁰ terms of norm 1, far finer than any noise.
 SUM_PLACES = 23
-# The same for products of such rows with their sums: exact up to 2²⁹ edges.
+# The same for products of such rows with their sums, see lattice_products.
 PRODUCT_PLACES = 12
+# Sums below and above are multiplied apart.
+_HALFWAY = 2.0**10
 
 
 def portions(count: int) -> Iterator[slice]:
@@ -93,6 +95,25 @@ def cut_on_lattice(rows: Array, norm: float, places: int) -> SingleArray:
     for part in portions(len(rows)):
         found[part] = on_lattice(cut_rows(rows[part], norm), places)
     return found
+
+
+def lattice_products(rows: Array, sums: FloatArray) -> FloatArray:
+    """``rows.T @ sums`` for rows of norm at most 1 in :data:`PRODUCT_PLACES` places, and sums of up to 2³⁰ such rows.
+
+    Guarantee: the exact table, rounded once. Of a portion of 2¹⁴ rows, products with the part of a sum below 2¹⁰ are
+    multiples of 2⁻²⁴ below 2²⁴ in all, and those with the rest multiples of ¼ below 2⁴⁴: both are exact in whatever
+    order. Portions are added up with what each addition rounds away kept beside, which is exact too.
+    """
+    table = np.zeros((rows.shape[1], sums.shape[1]))
+    lost = np.zeros_like(table)
+    for part in portions(len(rows)):
+        sent, low = rows[part].T.astype(np.float64), np.fmod(sums[part], _HALFWAY)
+        for more in (sent @ (sums[part] - low), sent @ low):
+            total = table + more
+            added = total - table
+            lost += (table - (total - added)) + (more - added)
+            table = total
+    return table + lost
 
 
 def cut_sparse_rows(rows: sp.csr_array, norm: float) -> sp.csr_array:

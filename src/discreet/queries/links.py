@@ -12,7 +12,7 @@ from discreet.arrays import Array, BoolArray, FloatArray
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.rows import PRODUCT_PLACES, cut_on_lattice, cut_rows, portions
+from discreet.ops.rows import PRODUCT_PLACES, cut_on_lattice, cut_rows, lattice_products
 from discreet.ops.sparse import edge_sums, sums_over_edges
 from discreet.privacy.levels import EdgeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
@@ -70,11 +70,9 @@ class LinkTable(Query):
         return True
 
     def answer(self, private: PrivatePart, *, rows: Array, **inputs: Any) -> FloatArray:
-        """The table in double precision, exact where edges have no weights."""
+        """The table in double precision, exact but for one rounding where edges have no weights."""
         sent = cut_on_lattice(rows, 1.0, PRODUCT_PLACES)
-        heard, table = sums_over_edges(private.graph, sent), np.zeros(self.shape)
-        for part in portions(len(sent)):
-            table += sent[part].T.astype(np.float64) @ heard[part]
+        table = lattice_products(sent, sums_over_edges(private.graph, sent))
         return np.asarray(table if private.graph.directed else table / 2)
 
 
