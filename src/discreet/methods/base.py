@@ -302,7 +302,7 @@ class NodeClassifier(BaseEstimator):
         started = time.perf_counter()
         self._prepare()
         self._describe(parts)
-        curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
+        curator.compute_on(str(self._device), (self.compute or Compute()).examples_at_once)
         curator.watch(self._public_state)
         if curator.plan.has(EXPOSED):
             curator.expose(EXPOSED)
@@ -413,7 +413,7 @@ class NodeClassifier(BaseEstimator):
         alone = self.plan_extension(graph, privacy)
         part, private = level.split(self._matched(graph))
         curator = Curator(alone, NoiseSource(insecure_seed=self.insecure_noise_seed), [private])
-        curator.compute_on(str(self._device), (self.compute or Compute()).micro_batch)
+        curator.compute_on(str(self._device), (self.compute or Compute()).examples_at_once)
         made = copy.copy(self)
         made._aggregate(part, self._count_graphs(), curator)
         curator.finish()

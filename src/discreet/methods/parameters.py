@@ -69,14 +69,21 @@ OBJECTS = ("privacy", "compute")
 
 @dataclass(frozen=True)
 class Compute:
-    """Device, threads, and how many examples a private step takes at once.
+    """Device, threads, and how many examples a private step takes at once (None: what suits the device).
 
     Results agree across settings up to floating-point rounding.
     """
 
     device: str = "cpu"
     threads: int | None = None
-    micro_batch: int = 4096
+    micro_batch: int | None = None
+
+    @property
+    def examples_at_once(self) -> int:
+        """What fits a processor's caches; on a GPU, where each micro-batch is many calls, what a query admits."""
+        if self.micro_batch is not None:
+            return self.micro_batch
+        return 1 << 12 if torch.device(self.device).type == "cpu" else 1 << 20
 
     def prepare(self) -> torch.device:
         """Check the device and set the thread count, where one is asked for."""
@@ -88,7 +95,8 @@ class Compute:
             raise ParameterError(f"device {self.device!r} is not supported: use cpu or cuda")
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             raise ParameterError(f"device {self.device} was asked for, but torch sees no such CUDA device here")
-        limits.EXAMPLES.check("micro_batch", self.micro_batch)
+        if self.micro_batch is not None:
+            limits.EXAMPLES.check("micro_batch", self.micro_batch)
         if self.threads is not None:
             limits.THREADS.check("threads", self.threads)
             torch.set_num_threads(self.threads)

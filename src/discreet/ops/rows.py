@@ -14,7 +14,8 @@ products there are made in blocks of one fixed shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,7 @@ from torch.nn.functional import pad
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import Features
+from discreet.workers import thread_count
 
 # Dividing in float32 can leave a norm one rounding step above 1; this margin keeps it below.
 _MARGIN = 1 - 1e-6
@@ -43,6 +45,21 @@ def portions(count: int) -> Iterator[slice]:
     """So many rows in slices of a size that suits a processor's caches: what is worked out of them stays small."""
     for start in range(0, count, _AT_ONCE):
         yield slice(start, min(start + _AT_ONCE, count))
+
+
+def for_portions(count: int, work: Callable[[slice], None]) -> None:
+    """Call ``work`` once for every one of the :func:`portions` of so many rows, on all threads where there are several.
+
+    For work that numpy does without the interpreter, each portion by itself.
+    """
+    parts = list(portions(count))
+    threads = min(thread_count(), len(parts))
+    if threads < 2:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="rows") as pool:
+        list(pool.map(work, parts))
 
 
 def normalize_rows(rows: Tensor) -> Tensor:
@@ -92,8 +109,11 @@ def cut_on_lattice(rows: Array, norm: float, places: int) -> SingleArray:
     Guarantee: that of both. Single precision holds the result exactly: entries are at most 2^places ≤ 2²³ steps.
     """
     found = np.empty(rows.shape, dtype=np.float32)
-    for part in portions(len(rows)):
+
+    def work(part: slice) -> None:
         found[part] = on_lattice(cut_rows(rows[part], norm), places)
+
+    for_portions(len(rows), work)
     return found
 
 

@@ -24,6 +24,8 @@ NARROW = 1024
 """Features up to which dense products are quicker: sparse ones this narrow tend to be a third full."""
 MOST_WRITTEN_OUT = 1 << 26
 """Numbers up to which a sparse table is written out: 256 MiB."""
+DEVICE_SHARE = 8
+"""A GPU, on which dense products cost little, writes out what takes at most this part of its memory."""
 _AT_ONCE = 1 << 22
 """Numbers in double precision that are held while inner products are made."""
 
@@ -39,13 +41,15 @@ class RowTable:
     def of(cls, features: Features, device: str | torch.device) -> RowTable:
         """The table of a graph's features; sparse ones are written out where they are narrow.
 
-        Guarantee: which it is depends on the shape alone. (How many entries there are would say more of what a dense
-        product costs beside a sparse one; but where features are private, so is their number, and the two round apart.)
+        Guarantee: which it is depends on the shape and the device alone. (How many entries there are would say more of
+        what a dense product costs beside a sparse one; but where features are private, so is their number, and the two
+        round apart.)
         """
         if isinstance(features, np.ndarray):
             return cls(torch.tensor(features, device=device))
-        narrow = features.shape[1] <= NARROW and features.shape[0] * features.shape[1] <= MOST_WRITTEN_OUT
-        return cls(torch.tensor(features.toarray(), device=device) if narrow else SparseMatrix(features, device))
+        if _written_out(features.shape, torch.device(device)):
+            return cls(torch.tensor(features.toarray(), device=device))
+        return cls(SparseMatrix(features, device))
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -77,6 +81,14 @@ class RowTable:
     def _double(self) -> Tensor:
         assert isinstance(self.rows, Tensor)
         return self.rows.double()
+
+
+def _written_out(shape: tuple[int, int], device: torch.device) -> bool:
+    """Whether a sparse table of this shape is held as a dense one there: in single precision and, for sums, double."""
+    numbers = shape[0] * shape[1]
+    if device.type != "cpu":
+        return 12 * numbers <= torch.cuda.get_device_properties(device).total_memory // DEVICE_SHARE
+    return shape[1] <= NARROW and numbers <= MOST_WRITTEN_OUT
 
 
 class _Read(NamedTuple):

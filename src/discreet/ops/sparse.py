@@ -132,6 +132,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
+        if matrix.device.type != "cpu":
+            return _row_by_row(matrix.csr, dense)
         with one_thread_if(matrix.work(dense) < _SMALL):
             return matrix.csr @ dense
 
@@ -139,6 +141,22 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
         with one_thread_if(ctx.matrix.work(grad[0]) < _SMALL):
             return None, ctx.matrix.transposed @ grad[0]
+
+
+def _row_by_row(matrix: Tensor, dense: Tensor) -> Tensor:
+    """The product on a GPU, where each number of a row is added up by one thread, in the order of its entries.
+
+    (The sparse product of the vendor's library shares out entries, so that the bits of a row depend on others.)
+    """
+    given = torch.nn.functional.embedding_bag(
+        matrix.col_indices(),
+        dense.contiguous(),
+        matrix.crow_indices(),
+        mode="sum",
+        per_sample_weights=matrix.values().to(dense.dtype),
+        include_last_offset=True,
+    )
+    return given
 
 
 def _without_duplicates(matrix: sp.csr_array) -> sp.csr_array:

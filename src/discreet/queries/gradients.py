@@ -35,6 +35,8 @@ METRIC = "examples"
 
 MOST_AT_ONCE, LEAST_AT_ONCE = 4096, 64
 """Examples in a micro-batch: what the error of sums is proved for, whatever was asked for."""
+ROWS_AT_ONCE = 1 << 17
+"""Rows of a micro-batch where examples have few: an accelerator stands idle on fewer."""
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,18 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
 
     ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
     """
-    ClipRule.flat(1.0, _room(num_examples)).within(widest_layer(network), slots)
+    ClipRule.flat(1.0, _room(num_examples, _most_at_once(slots))).within(widest_layer(network), slots)
     return count_parameters(network)
 
 
-def _room(num_examples: int) -> Room:
+def _most_at_once(slots: int) -> int:
+    """Examples in a micro-batch, at most, where each has so many rows."""
+    return max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
+
+
+def _room(num_examples: int, most_at_once: int) -> Room:
     """Sums of as many terms as there are examples, which is public, in whatever micro-batches."""
-    return Room(num_examples, MOST_AT_ONCE, -(-num_examples // LEAST_AT_ONCE))
+    return Room(num_examples, most_at_once, -(-num_examples // LEAST_AT_ONCE))
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,11 @@ class GradientSteps(Query):
         return self.rule.clip_norm
 
     @property
+    def most_at_once(self) -> int:
+        """Examples in a micro-batch, at most."""
+        return MOST_AT_ONCE
+
+    @property
     def touched(self) -> Touch:
         """:meth:`touch`, among the examples that there are."""
         return self.touch().among(self.num_examples)
@@ -243,7 +255,7 @@ class GradientSteps(Query):
         Guarantee: examples that are null are left out before anything is computed, so the sum is the same bits as that
         of a batch which does not hold them.
         """
-        size = max(LEAST_AT_ONCE, min(private.micro_batch, MOST_AT_ONCE))
+        size = max(LEAST_AT_ONCE, min(private.micro_batch, self.most_at_once))
         batch = batch[self.labels(private, **inputs)[batch] >= 0]
         rule = self._clip_rule(network)
         total: Tensor | None = None
@@ -293,7 +305,7 @@ class GradientSteps(Query):
         return on_device(private, shares[self.labels(private, **inputs)[positions]])
 
     def _clip_rule(self, network: nn.Module) -> ClipRule:
-        return self.rule.clip_rule(network, _room(self.num_examples))
+        return self.rule.clip_rule(network, _room(self.num_examples, self.most_at_once))
 
 
 def example_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -353,7 +365,8 @@ class OwnRecordSteps(GradientSteps):
     Inputs beside ``network``: ``frozen``, a released module that turns a node's features into what the network reads
     (once for all steps), and ``beside``, released rows of all nodes that the network reads as a second argument.
     ``row_norm`` scales every feature row to this public norm first, each by itself, and ``length_norm`` adds columns of
-    this norm that say how long it was (``ops.rows.rows_of_norm``).
+    this norm that say how long it was (``ops.rows.rows_of_norm``). ``slots`` is the most rows that the network makes of
+    one example in any layer.
 
     Guarantee. *Neighbours*: any change of one node's record and edges. *Bound*: an example reads its own node's
     features and label, released values, and nothing of any other node, so the unit touches its own example alone; its
@@ -366,6 +379,12 @@ class OwnRecordSteps(GradientSteps):
     ids: Literal["train", "val"] = "train"
     row_norm: float | None = None
     length_norm: float = 0.0
+    slots: int = 1
+
+    @property
+    def most_at_once(self) -> int:
+        """More than where an example is an ego-net: few rows each."""
+        return _most_at_once(self.slots)
 
     def touch(self) -> Touch:
         """A node's own example."""

@@ -17,8 +17,11 @@ from discreet.arrays import Arrays, IntArray
 from discreet.errors import GraphError
 from discreet.graph.parts import PublicPart
 from discreet.ops.sparse import AT_ONCE, SparseMatrix, feature_tensor, one_thread_if, select_rows
+from discreet.training.networks import generators_of
+from discreet.training.recorded import WORTH_RECORDING, RecordedPasses, adam_rates
 
 Progress = Callable[[str, int, int], None]
+Gradients = Callable[[Tensor], Sequence[Tensor]]
 SMALL_BATCH = 4096
 """Rows up to which a step is quicker on one thread."""
 ENOUGH_STEPS = 2000
@@ -45,7 +48,7 @@ class Adam:
     ) -> None:
         self._parameters = [p for p in parameters if p.requires_grad]
         self._decay = weight_decay
-        self._betas = betas
+        self.betas = betas
         self._eps = eps
         self._steps = 0
         self._first = [torch.zeros_like(p) for p in self._parameters]
@@ -58,7 +61,7 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
         """One update along the given gradients, one for each parameter."""
-        beta1, beta2 = self._betas
+        beta1, beta2 = self.betas
         self._steps += 1
         correction1, correction2 = 1 - beta1**self._steps, math.sqrt(1 - beta2**self._steps)
         for parameter, gradient, first, second in zip(
@@ -69,6 +72,23 @@ class Adam:
             second.mul_(beta2).addcmul_(total, total, value=1 - beta2)
             denominator = (second.sqrt() / correction2).add_(self._eps)
             parameter.addcdiv_(first, denominator, value=-learning_rate / correction1)
+
+    @torch.no_grad()
+    def step_at(self, gradients: Sequence[Tensor], rates: Tensor) -> None:
+        """The same with the two numbers of ``recorded.adam_rates`` on the device, for steps that are recorded."""
+        beta1, beta2 = self.betas
+        total = tuple(gradients)
+        if self._decay:
+            total = torch._foreach_add(total, self._parameters, alpha=self._decay)
+        torch._foreach_lerp_(self._first, total, 1 - beta1)
+        torch._foreach_mul_(self._second, beta2)
+        torch._foreach_addcmul_(self._second, total, total, 1 - beta2)
+        roots = torch._foreach_sqrt(self._second)
+        torch._foreach_mul_(roots, rates[1])
+        torch._foreach_add_(roots, self._eps)
+        moves = torch._foreach_div(self._first, roots)
+        torch._foreach_mul_(moves, rates[0])
+        torch._foreach_sub_(self._parameters, moves)
 
 
 class SGD:
@@ -160,31 +180,70 @@ def train(
     title: str = "training",
     progress: Progress | None = None,
     on_epoch: Callable[[], None] | None = None,
+    steady: bool = False,
 ) -> None:
     """Minimise cross-entropy on ``rows`` with Adam and a learning rate that falls to zero along a cosine.
 
     ``forward(batch)`` gives the logits of those rows; ``on_epoch`` runs before each pass. The learning rate falls in
     ``options.epochs`` levels, one per pass where there are as many passes. There is no early stopping and no best
-    epoch: what is returned does not depend on validation data.
+    epoch: what is returned does not depend on validation data. ``steady`` says that ``forward`` does the same work for
+    every batch and asks nothing of the device, so that a step can be recorded on a GPU.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
     optimizer = Adam(parameters, weight_decay=options.weight_decay)
     size, passes = options.course(len(rows))
-    steps, step = passes * -(-len(rows) // size), 0
+    steps = passes * -(-len(rows) // size)
+    rates = [options.learning_rate * cosine(step * options.epochs // steps, options.epochs) for step in range(steps)]
     weights = None if options.class_weights is None else torch.tensor(options.class_weights, device=labels.device)
+
+    def gradients(batch: Tensor) -> Sequence[Tensor]:
+        return torch.autograd.grad(nn.functional.cross_entropy(forward(batch), labels[batch], weights), parameters)
+
     network.train()
+    if steady and labels.device.type == "cuda" and passes * (len(rows) // size) >= WORTH_RECORDING:
+        one_pass = _recorded_passes(network, gradients, optimizer, rows, size, rates, generator)
+    else:
+        one_pass = _passes(gradients, optimizer, rows, size, rates, generator)
     with threads_for(size):
         for number in range(passes):
             if on_epoch is not None:
                 on_epoch()
-            for batch in batches(rows, size, generator):
-                rate = options.learning_rate * cosine(step * options.epochs // steps, options.epochs)
-                loss = nn.functional.cross_entropy(forward(batch), labels[batch], weights)
-                optimizer.step(torch.autograd.grad(loss, parameters), rate)
-                step += 1
+            one_pass()
             if progress is not None:
                 progress(title, number + 1, passes)
     network.eval()
+
+
+def _passes(
+    gradients: Gradients, optimizer: Adam, rows: Tensor, size: int, rates: Sequence[float], generator: torch.Generator
+) -> Callable[[], None]:
+    """A function that takes one pass each time, batch by batch."""
+    given = iter(rates)
+
+    def one_pass() -> None:
+        for batch in batches(rows, size, generator):
+            optimizer.step(gradients(batch), next(given))
+
+    return one_pass
+
+
+def _recorded_passes(
+    network: nn.Module,
+    gradients: Gradients,
+    optimizer: Adam,
+    rows: Tensor,
+    size: int,
+    rates: Sequence[float],
+    generator: torch.Generator,
+) -> Callable[[], None]:
+    """The same by steps that a GPU plays back."""
+
+    def take(batch: Tensor, rate: Tensor) -> None:
+        optimizer.step_at(gradients(batch), rate)
+
+    on_device = adam_rates(rates, optimizer.betas, rows.device)
+    recorded = RecordedPasses(take, rows, size, on_device, {generator, *generators_of(network)})
+    return lambda: recorded.run(_order(rows, size, generator))
 
 
 def threads_for(batch: int) -> AbstractContextManager[None]:
@@ -211,7 +270,8 @@ def train_on_features(
         return logits
 
     labels = torch.tensor(part.labels, device=generator.device)
-    train(network, forward, labels, rows, options, generator, title=title, progress=progress)
+    steady = isinstance(features, Tensor)
+    train(network, forward, labels, rows, options, generator, title=title, progress=progress, steady=steady)
 
 
 def batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
@@ -219,11 +279,14 @@ def batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Ten
 
     For public or released rows: batches of private examples are drawn by the curator (``mechanisms.dpsgd``).
     """
+    order = _order(rows, size, generator)
+    yield from [rows] if order is None else torch.split(rows[order], size)
+
+
+def _order(rows: Tensor, size: int, generator: torch.Generator) -> Tensor | None:
     if size >= len(rows):
-        yield rows
-        return
-    order = torch.randperm(len(rows), generator=generator, device=generator.device)
-    yield from torch.split(rows[order], size)
+        return None
+    return torch.randperm(len(rows), generator=generator, device=generator.device)
 
 
 # -------------------------------------------------------------------- a head beside a network that has seen the labels
@@ -270,4 +333,4 @@ def train_beside(
         return logits
 
     course = options.for_head(len(rows))
-    train(head, forward, labels, rows, course, generator, title=title, progress=progress, on_epoch=redraw)
+    train(head, forward, labels, rows, course, generator, title=title, progress=progress, on_epoch=redraw, steady=True)

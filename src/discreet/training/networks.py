@@ -82,7 +82,7 @@ class Dropout(nn.Module):
         """Keep the generator; nothing is drawn yet."""
         super().__init__()
         self.rate = rate
-        self._generator = generator
+        self.generator = generator
 
     @overload
     def forward(self, x: Tensor) -> Tensor: ...
@@ -95,10 +95,15 @@ class Dropout(nn.Module):
         if not self.training or self.rate == 0:
             return x
         if isinstance(x, SparseMatrix):
-            kept = torch.rand(x.nnz, generator=self._generator, device=x.device) >= self.rate
+            kept = torch.rand(x.nnz, generator=self.generator, device=x.device) >= self.rate
             return x.times((kept / (1 - self.rate)).cpu().numpy())
-        keep = torch.rand(x.shape, generator=self._generator, device=x.device) >= self.rate
+        keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.rate
         return x * keep / (1 - self.rate)
+
+
+def generators_of(network: nn.Module) -> set[torch.Generator]:
+    """Those that its dropout draws from."""
+    return {module.generator for module in network.modules() if isinstance(module, Dropout)}
 
 
 class MLP(nn.Module):

@@ -18,6 +18,7 @@ from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.hubs import HubReader, head_logits, hub_inputs
 from discreet.methods.hop_bayes.node_model import MOST_LOG_ODDS
 from discreet.methods.hop_bayes.reading import (
+    MOST_LABELS,
     START,
     LinkModel,
     Reader,
@@ -28,7 +29,7 @@ from discreet.methods.hop_bayes.reading import (
     some_rows,
     weighed,
 )
-from discreet.ops.rows import portions
+from discreet.ops.rows import for_portions
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, Linear, module_state, restore_module
 
@@ -63,6 +64,7 @@ class Combiner:
         if part.train_mask is not None:
             chosen &= ~part.train_mask
         judged = np.flatnonzero(chosen[receivers.ids])
+        judged = judged[:: max(1, -(-len(judged) // MOST_LABELS))]
         ids = receivers.ids[judged]
         parts = self._blocks(own[ids], receivers.rows(judged), self._strength(receivers))
         self.weights = fit_weights(parts, part.labels[ids])
@@ -79,15 +81,22 @@ class Combiner:
         """The network that reads what hubs tell, fitted to training labels beside the node model's ``network``."""
         assert received.hubs is not None
         rows = np.empty((part.num_nodes, 4 * part.num_classes), dtype=np.float32)
-        for some in portions(part.num_nodes):
-            rows[some] = hub_inputs(received.sums[some], received.hubs[some], self._noise_std)
+        sums, hubs = received.sums, received.hubs
+
+        def work(some: slice) -> None:
+            rows[some] = hub_inputs(sums[some], hubs[some], self._noise_std)
+
+        for_portions(part.num_nodes, work)
         self.head = self._hub_reader.train(network, rows, part, options, generator, progress)
 
     def logits(self, own: Array, received: Received) -> FloatArray:
         """From all that is known of each receiver; ``own`` are the node model's log-probabilities of the same nodes."""
         strength, found = self._strength(received), np.empty(received.sums.shape)
-        for some in portions(len(own)):
+
+        def work(some: slice) -> None:
             found[some] = self._logits(own[some], received.rows(some), strength)
+
+        for_portions(len(own), work)
         return found
 
     def _logits(self, own: Array, received: Received, strength: float) -> FloatArray:

@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 from scipy.stats import gamma
 
 from discreet.arrays import Array, FloatArray, IntArray
-from discreet.ops.rows import portions
+from discreet.ops.rows import for_portions, portions
 
 _RAREST = 0.02
 """A link between two classes is never held to be rarer than this share of what chance gives."""
@@ -147,11 +147,14 @@ def class_likelihoods(
     """
     strength = estimate_strength(sums, noise_std, links) if strength is None else strength
     profile, strengths, total = _Profile.of(links), strength * _spread(), np.empty_like(sums)
-    for part in portions(len(sums)):
-        rows = centred(sums[part])
-        found = np.stack([profile.likelihoods(rows, noise_std, one) for one in strengths])
+
+    def integrate(part: slice) -> None:
+        found = profile.likelihoods(centred(sums[part]), noise_std, strengths)
         largest = found.max(axis=0)
-        total[part] = centred(largest + np.log(np.exp(found - largest).mean(axis=0)))
+        found -= largest
+        total[part] = centred(largest + np.log(np.exp(found, out=found).mean(axis=0)))
+
+    for_portions(len(sums), integrate)
     return total
 
 
@@ -175,13 +178,18 @@ class _Profile:
     def of(cls, links: LinkModel) -> _Profile:
         return cls(links.given - 1 / len(links.given), 1 - (links.given**2).sum(axis=1), links.chance)
 
-    def likelihoods(self, rows: FloatArray, noise_std: float, strength: float) -> FloatArray:
-        """Gaussian log-likelihoods of rows under each class, for one strength m."""
+    def likelihoods(self, rows: FloatArray, noise_std: float, strengths: FloatArray) -> FloatArray:
+        """(strengths, rows, classes): Gaussian log-likelihoods of rows under each class, for each strength m."""
         dimensions = max(rows.shape[1] - 1, 1)
-        variance = noise_std**2 + _REPEATED * strength**2 * self.within / dimensions + _TINY
-        means = strength * self.expected
-        distance = (rows**2).sum(axis=1)[:, None] - 2 * rows @ means.T + (means**2).sum(axis=1)
-        return np.asarray(-distance / (2 * variance) - dimensions / 2 * np.log(variance))
+        along, length = rows @ self.expected.T, (self.expected**2).sum(axis=1)
+        squares, found = (rows**2).sum(axis=1)[:, None], np.empty((len(strengths), *along.shape))
+        for strength, logs in zip(strengths, found, strict=True):
+            variance = noise_std**2 + _REPEATED * strength**2 * self.within / dimensions + _TINY
+            np.subtract(squares, (2 * strength) * along, out=logs)  # the squared distance, term by term
+            logs += strength**2 * length
+            logs *= -0.5 / variance
+            logs -= dimensions / 2 * np.log(variance)
+        return found
 
 
 def _spread() -> FloatArray:
@@ -261,6 +269,8 @@ def reader_inputs(sums: FloatArray, noise_std: float) -> FloatArray:
 
 START = np.array([1.0, 0.0, 1.0, 0.0, 0.5, 0.0])
 """Own log-probabilities, damped likelihoods, and hubs half: what is used where there is no label to fit."""
+MOST_LABELS = 1 << 15
+"""Enough to fit six numbers; more would only take time."""
 _PULL = 10.0
 """How strongly weights are held where they start: as this many labels would at distance 1."""
 _FLOOR = -50.0
@@ -304,13 +314,14 @@ def fit_weights(parts: FloatArray, labels: IntArray) -> FloatArray:
     """
     if len(labels) == 0:
         return START.copy()
+    parts = np.ascontiguousarray(parts.transpose(1, 0, 2))
     pull, picked = _PULL / len(labels), (np.arange(len(labels)), labels)
 
     def loss(weights: FloatArray) -> tuple[float, FloatArray]:
-        logs = log_softmax(weighed(weights, parts), axis=1)
+        logs = log_softmax(np.tensordot(weights, parts, axes=1), axis=1)
         wrong = np.exp(logs)
         wrong[picked] -= 1
-        slope = np.einsum("nc,nkc->k", wrong, parts) / len(labels) + pull * (weights - START)
+        slope = np.tensordot(parts, wrong, axes=2) / len(labels) + pull * (weights - START)
         value = -logs[picked].mean() + pull / 2 * ((weights - START) ** 2).sum()
         return float(value), slope
 

@@ -264,6 +264,7 @@ def _weights_stage(budget: RecordBudget, num_weights: int) -> Stage:
         ids="val",
         row_norm=budget.model.row_norm,
         length_norm=budget.model.length_norm,
+        slots=budget.facts.num_classes,
     )
     return Stage.of(WEIGHTS, query, share=budget.shares[WEIGHTS], runs=WEIGHT_STEPS)
 
