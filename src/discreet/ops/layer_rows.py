@@ -194,9 +194,11 @@ class AffineRows:
 
     def _rows_at_once(self) -> int:
         """Of a block. On a GPU few large ones, for each is a call."""
+        outputs = self.gradients.shape[1]
+        inputs = self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0  # others are multiplied whole
         if self.gradients.device.type != "cpu":
-            return max(1, _BLOCK // max(self.gradients.shape[1], self.inputs.shape[1]))
-        return max(_LEAST_ROWS, _CACHED // self.width)
+            return max(1, _BLOCK // max(outputs, inputs))
+        return max(_LEAST_ROWS, _CACHED // (outputs + inputs))
 
     def _by_row(self, factor: Tensor) -> Tensor:
         """One factor per example as a column, one per row."""

@@ -14,7 +14,15 @@ from discreet.ops.egonets import EgoNets
 from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
 from discreet.privacy.query import PROVED_HERE
 from discreet.queries.ego_nets import BoundedEgoNets, ReadsEgoNets
-from discreet.queries.gradients import GradientSteps, Touch, change_of, example_losses, training_ids, training_labels
+from discreet.queries.gradients import (
+    GradientSteps,
+    Touch,
+    change_of,
+    example_losses,
+    examples_at_once,
+    training_ids,
+    training_labels,
+)
 
 MOST_GRAM_BYTES = 1 << 30
 """Inner products of the rows of all examples are kept for the fit up to this size; beyond it, made in every step."""
@@ -47,6 +55,11 @@ class EgoNetSteps(GradientSteps):
     proof: ClassVar[str] = PROVED_HERE
 
     ego_nets: BoundedEgoNets
+
+    @property
+    def most_at_once(self) -> int:
+        """Fewer, the more slots an ego-net has."""
+        return examples_at_once(self.ego_nets.slots)
 
     def touch(self) -> Touch:
         """The unit's own ego-net and those that it reaches."""

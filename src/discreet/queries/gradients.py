@@ -116,11 +116,11 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
 
     ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
     """
-    ClipRule.flat(1.0, _room(num_examples, _most_at_once(slots))).within(widest_layer(network), slots)
+    ClipRule.flat(1.0, _room(num_examples, examples_at_once(slots))).within(widest_layer(network), slots)
     return count_parameters(network)
 
 
-def _most_at_once(slots: int) -> int:
+def examples_at_once(slots: int) -> int:
     """Examples in a micro-batch, at most, where each has so many rows."""
     return max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
 
@@ -384,7 +384,7 @@ class OwnRecordSteps(GradientSteps):
     @property
     def most_at_once(self) -> int:
         """More than where an example is an ego-net: few rows each."""
-        return _most_at_once(self.slots)
+        return examples_at_once(self.slots)
 
     def touch(self) -> Touch:
         """A node's own example."""
