@@ -21,6 +21,7 @@ import math
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ from discreet.bench.figures import draw
 from discreet.bench.outputs import first_cells
 from discreet.bench.points import NO_COORDINATES, read_points
 from discreet.bench.store import read_rows
-from discreet.bench.suite import Suite, read_suite
+from discreet.bench.suite import Suite, Table, read_suite
 from discreet.bench.summary import Cell
-from discreet.bench.tables import lay_out_cells, shown, tables_of
+from discreet.bench.tables import Layout, lay_out_cells, shown, tables_of
 from discreet.bench.trials import Trial, expand, paper_only
 from discreet.bench.writers import cells_csv, markdown
 from discreet.files import write_whole
@@ -120,6 +121,15 @@ def spelled(value: Any) -> str:
         return str(value)
 
 
+def is_of(table: Table, cell: Cell) -> bool:
+    return all(cell.at.get(key) in values for key, values in table.where.items())
+
+
+def without_source(layout: Layout) -> Layout:
+    """Of which source a row is stands in the CSV; the one that writes the page says nothing."""
+    return replace(layout, notes=[note for note in layout.notes if "version of the source" not in note])
+
+
 def kept_section(folder: Path, page: Path) -> str:
     """As :func:`section`, of some of a suite's cells, beside what the page has of the others."""
     suite, rows = read_suite(folder.name), read_rows(folder)
@@ -129,7 +139,7 @@ def kept_section(folder: Path, page: Path) -> str:
     write_whole(files / f"{suite.name}.csv", cells_csv(found))
     metric = tables_of(suite)[0].metric  # the one that the CSV holds
     tables = [
-        markdown(lay_out_cells(table, [c for c in found if all(c.at.get(k) in v for k, v in table.where.items())]))
+        markdown(without_source(lay_out_cells(table, [cell for cell in found if is_of(table, cell)])))
         for table in tables_of(suite)
         if table.metric == metric
     ]
