@@ -314,6 +314,9 @@ def test_an_interrupt_within_a_callback_is_not_lost(capsys: pytest.CaptureFixtur
         ["extend", "release", "--data", "csbm", "--epsilon", "1", "--out", "file/below"],
         ["evaluate", "release", "--data", "csbm", "--epsilon", "1", "--out", "file/below"],
         ["sign", "--new-key", "release/key"],
+        ["bench", "smoke", "--out", "release"],
+        ["bench", "smoke", "--out", "pipe"],
+        ["bench", "smoke", "--out", "device"],
     ],
     ids=lambda command: " ".join(command)[:60].encode("unicode_escape").decode(),
 )
@@ -321,6 +324,10 @@ def test_outputs_that_would_be_lost_or_spoil_a_release(command: list[str], capsy
     Path("release").mkdir()
     Path("release/certificate.json").write_text("{}")
     Path("file").write_text("")
+    for name in ("pipe", "device"):
+        Path(name).mkdir()
+    os.mkfifo("pipe/results.jsonl")
+    Path("device/results.jsonl").symlink_to("/dev/zero")
     refused(capsys, *command)
 
 

@@ -299,7 +299,7 @@ def toml(rng: Random) -> Case:
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
     content = spoilt(rng, content) if rng.random() < 0.2 else content
     command = {
-        SUITE: ["bench", "it.toml", rng.choice(["--list", "--tables-only"]), "--out", "release", "--no-figures"],
+        SUITE: ["bench", "it.toml", rng.choice(["--list", "--tables-only"]), "--out", "out", "--no-figures"],
         SPACE: ["tune", "--space", "it.toml", "--data", "graph.npz", "--method", "mlp", "--set", "epochs=1"],
         CONFIG: ["plan", "--config", "it.toml"],
     }[kind]

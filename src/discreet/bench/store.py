@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +42,9 @@ class Store:
             raise OutputUnusableError(
                 f"another bench is writing to {self.folder}: wait for it, or choose another --out"
             ) from None
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):  # a pipe, or a link to a device that swallows everything
+            os.close(self._file)
+            raise OutputUnusableError(f"{self.folder / RESULTS} is not a plain file, which results are")
         _repair(self._file)
         return self
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.options import ComputeOptions, DataRoot, Device, Json
-from discreet.cli.output import NOTE, print_json, print_rows
+from discreet.cli.output import NOTE, check_places, print_json, print_rows
 from discreet.errors import DataNotFoundError, ParameterError
 from discreet.limits import SEED, THREADS, TRIALS
 
@@ -110,6 +110,7 @@ def bench(
     Exit code 1 if a trial failed. Accuracy figures are research figures, outside every guarantee.
     """
     from discreet.bench.outputs import write_outputs
+    from discreet.bench.store import RESULTS
     from discreet.bench.suite import read_suite
     from discreet.bench.tables import with_metric
 
@@ -123,6 +124,7 @@ def bench(
         _list_cells(entries, as_json)
         return
     folder = out or Path(OUT) / wanted.name
+    check_places(beside=folder / RESULTS)
     outcome = how.run(wanted, entries, folder)
     _warn_of_sources(entries, outcome.rows)
     written = write_outputs(wanted, [*entries, *printed], outcome.rows, folder, figures)
