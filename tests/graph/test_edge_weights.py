@@ -14,6 +14,7 @@ from discreet.errors import GraphError, PrivateDataError
 from discreet.graph import Graph, from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pandas, to_pyg
 from discreet.graph.account import account_of
 from discreet.graph.convert import to_scipy
+from discreet.graph.edge_weights import SUM_PLACES, weighted_sums
 from discreet.graph.io import load_npz, load_path, save_npz
 from discreet.graph.schema import Schema
 from discreet.graph.schema_file import read_schema, write_schema
@@ -187,3 +188,50 @@ def test_tables_that_contradict_their_weights_are_refused() -> None:
     assert from_pandas(named, nodes, weights="read").public.weighted
     with pytest.raises(GraphError, match="no column of weights"):
         from_pandas(edges, nodes, weights="read")
+
+
+# -------------------------------------------------------------------- sums
+
+
+def one_receiver(weights: np.ndarray) -> sp.csr_array:
+    return sp.csr_array((weights, np.arange(len(weights)), [0, len(weights)]), shape=(1, len(weights)))
+
+
+def hub_that_straddles(power: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and rows (all of norm below 1) of a hub: with its first neighbour the sum lies above 2^power, without it
+    below, where doubles are twice as dense; then come as many terms of half a step, which one of the two would drop.
+    """
+    sent = (2**SUM_PLACES - 9) / 2**SUM_PLACES
+    whole = int(2**power / sent) + 1
+    tiny = np.full(2**power, 0.99 * 2.0 ** (power - 53) / sent)
+    rows = np.concatenate([np.full(whole, sent), np.full(2**power, -sent)])[:, None]
+    return np.concatenate([np.ones(whole), tiny]).astype(np.float32), rows
+
+
+def test_one_edge_moves_a_weighted_sum_by_no_more_than_its_row_at_any_degree() -> None:
+    weights, rows = hub_that_straddles(18)
+    without = weights.copy()
+    without[0] = 0.0
+    moved = weighted_sums(one_receiver(weights), rows) - weighted_sums(one_receiver(without), rows)
+    assert moved == rows[0]
+    plain = one_receiver(weights.astype(np.float64)) @ rows - one_receiver(without.astype(np.float64)) @ rows
+    assert plain > rows[0] * (1 + 2.0**-19)  # more than the room for rounding
+
+
+@pytest.mark.parametrize("weight", [-0.0, 0.0, 5e-324, 1e-40, 2.0**-24, 1 / 3, 1 - 2.0**-24, 1.0])
+def test_what_an_entry_adds_lies_between_nothing_and_its_row(weight: float) -> None:
+    rows = np.random.default_rng(0).uniform(-1, 1, (1, 50))
+    rows = np.trunc(rows * 2**SUM_PLACES) / 2**SUM_PLACES
+    added = weighted_sums(one_receiver(np.array([weight], dtype=np.float32)), rows)
+    assert (np.abs(added) <= np.abs(rows)).all()
+    assert (added * rows >= 0).all()
+    assert np.allclose(added, np.float32(weight) * rows, rtol=0, atol=2.0**-SUM_PLACES)
+    assert np.array_equal(added * 2**SUM_PLACES, np.rint(added * 2**SUM_PLACES))
+
+
+def test_the_order_of_entries_does_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    weights, rows = rng.random(5000, dtype=np.float32), rng.standard_normal((5000, 2))
+    order = rng.permutation(5000)
+    both = (weighted_sums(one_receiver(w), r) for w, r in ((weights, rows), (weights[order], rows[order])))
+    assert np.array_equal(*both)

@@ -65,7 +65,7 @@ def factors_of(model, rule):
     pull_back(losses, calls)
     layers = [layer_rows.rows_of(call, len(losses)) for call in calls]
     width, slots = max(layer.width for layer in layers), max(layer.slots for layer in layers)
-    return rule.factors([layer.sizes() for layer in layers], width, slots), rule.within(width, slots)
+    return rule.factors([layer.sizes() for layer in layers], width, slots), rule.within(width, slots, len(layers))
 
 
 def longest_terms(model, rule):
@@ -435,3 +435,13 @@ def test_layers_without_inputs():
     model = Given([(np.zeros((5, 2, 0)), np.ones((5, 2, 3)))], bias=True)
     found = clipped_sum(model, model.losses, ClipRule.flat(1.0))
     assert exact_rows.length(found.flat.numpy()) == pytest.approx(5, rel=1e-4)
+
+
+def test_squares_of_many_narrow_layers_are_not_underestimated():
+    """One long layer and 287 short ones, each of which is lost in the sum: an encoder may have so many."""
+    lost = torch.tensor([2.0**-53 * (1 - 2.0**-20)], dtype=torch.float64)
+    sizes = [layer_rows.Sizes(square, square) for square in (torch.ones(1, dtype=torch.float64), *[lost] * 287)]
+    exact = sum(Fraction(float(size.square)) for size in sizes)
+    for found in layer_rows.Sizes.over(sizes):
+        assert exact <= Fraction(float(found)) <= exact * (1 + Fraction(1, 1 << 43))
+    assert ClipRule.flat(1.0).within(2, 1, 288)[0] < ClipRule.flat(1.0).within(2, 1)[0]

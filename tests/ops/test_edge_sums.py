@@ -22,13 +22,7 @@ def rows_for(count: int, width: int = 5) -> FloatArray:
     return np.random.default_rng(0).standard_normal((count, width)) * 10.0 ** np.arange(-6, width - 6)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_machine_code_has_the_bits_of_plain_sums(
-    adjacency: sp.csr_array, weighted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if weighted:
-        values = np.random.default_rng(1).random(adjacency.nnz, dtype=np.float32)
-        adjacency = sp.csr_array((values, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
+def test_machine_code_has_the_bits_of_plain_sums(adjacency: sp.csr_array, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_for(3000)
     plain = edge_sums(adjacency, rows)
     monkeypatch.setattr(module, "_FEW_NUMBERS", 0)

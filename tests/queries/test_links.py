@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from discreet.graph.synthetic import csbm
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.levels import EdgeLevel, NodeLevel
 from discreet.queries import links as links_module
@@ -122,3 +124,20 @@ def test_sums_that_are_not_clipped_are_caught(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(links_module, "cut_rows", lambda rows, norm: rows)
     level = NodeLevel(3, change="null")
     assert largest_move(level, 200) > 1.1 * link_query(level).bound().sensitivity
+
+
+def test_a_table_over_weights_is_exact() -> None:
+    """Against fractions: rows on 12 binary places, what is told on 23."""
+    rng = np.random.default_rng(0)
+    graph = csbm(40, seed=0)
+    ends = graph.edges()
+    graph = graph.with_edges(*ends, edge_weights=rng.random(graph.num_entries))
+    rows = np.trunc(rng.dirichlet(np.ones(3), 40) * 2**12) / 2**12
+    _, private = EdgeLevel().split(graph)
+    table = np.zeros((3, 3), dtype=object)
+    entries = graph.weighted_adjacency.tocoo()
+    for receiver, sender, weight in zip(*entries.coords, entries.data, strict=True):
+        told = [Fraction(int(float(weight) * value * 2**23), 2**23) for value in rows[sender]]
+        table += np.outer([Fraction(value) for value in rows[receiver]], told)
+    found = LinkTable(EdgeLevel(), 3).answer(private, rows=rows)
+    assert np.abs(found - (table / 2).astype(np.float64)).max() <= 2.0**-40

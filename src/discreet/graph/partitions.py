@@ -33,6 +33,7 @@ from discreet.arrays import Array, FloatArray, IntArray, SingleArray
 from discreet.errors import DataNotFoundError, GraphError, ParameterError
 from discreet.files import expand_home, read_text, temporary_name
 from discreet.graph.clean import LARGEST_FEATURE, Features
+from discreet.graph.edge_weights import weighted_sums
 from discreet.graph.graph import MASKS, Graph, NamedSplit
 from discreet.graph.schema import Schema
 
@@ -193,17 +194,18 @@ def sum_block(
 
     Guarantee: row v of the result is a function of v's edges, of the rows of their senders, and of the order in which
     edges are listed, bit for bit, whatever receivers are computed beside it: scipy adds entry × row in that order,
-    beginning with zero, as ``ops.sparse`` does.
+    beginning with zero, as ``ops.sparse`` does; with weights, see ``graph.edge_weights``.
     """
     indptr, indices, weights = read_edges(folder, block, num_nodes, weighted=weighted)
     values = np.ones(len(indices), dtype=np.float32) if weights is None else weights
     entries = sp.csr_array((values, indices, indptr), shape=(block.nodes, num_nodes))
+    add = _sum_rows if weights is None else weighted_sums
     if hears is None:
-        return _sum_rows(entries, tables[0])
+        return add(entries, tables[0])
     found = np.zeros((block.nodes, tables[0].shape[1]))
     for number, table in enumerate(tables):
         receivers = np.flatnonzero(hears == number)
-        found[receivers] = _sum_rows(entries[receivers], table)
+        found[receivers] = add(entries[receivers], table)
     return found
 
 

@@ -214,10 +214,11 @@ def floor_log2(number: Fraction) -> int:
 # -------------------------------------------------------------------- the mechanism of a stage
 
 ROUNDING_ROOM = 2.0**-20
-"""Of the sensitivity, for rounding in the query's own sums. Sums over a node's edges without weights (up to 2³⁰) are
-exact: ``ops.rows.on_lattice``. The table of links of E edges has norm at most E and is rounded once, so two of them by
-2⁻⁵²·E: ample up to 2³² edges. Elsewhere a row of D terms of length 1, added in double precision, errs by at most
-D²·2⁻⁵³, and rows that no change touches are the same bits: for D up to 2¹⁵ this is ample."""
+"""Of the sensitivity, for rounding in the query's own sums. Sums over a node's edges (up to 2³⁰) are exact:
+``ops.rows.on_lattice``, ``graph.edge_weights``. The table of links of E edges has norm at most E and is rounded once,
+so two of them by 2⁻⁵²·E: ample up to 2³² edges. Sums over n rows of length 1 err by n·2⁻⁴⁴ (``ops.moments``), which is
+ample for millions of nodes. What restart adds up over E edges errs by E·2⁻⁵¹/α together, in sums that may move by 1/α:
+ample up to a billion edges. Symmetric sums have room of their own (``queries.sums``)."""
 
 
 def release(value: Array, stage: Stage, randomness: Randomness) -> Array:

@@ -15,8 +15,9 @@ in double, so an inner product of width w errs by at most γ_w times the product
 summation. Sums over two axes are taken one axis at a time. So what is computed for the squared norm errs by at most
 Γ·P_i², Γ = γ of (both widths + 2·slots + a few): by Gram matrices (width, product, two sums over slots), or through
 G = Σ_j a_j g_jᵀ itself (‖Ĝ − G‖ ≤ γ_slots·P, so 2γ_slots·P² in the square, then two sums over the widths). 4Γ·P_i² is
-added: once for this, the rest for the rounding of P_i and for sums over layers (of which there may be as many as the
-layers are wide). No norm is underestimated, however the slots cancel.
+added: once for this, the rest for the rounding of P_i. A sum over L layers, of numbers that are not negative, errs by
+at most γ_{L−1} of itself, and is raised by γ_{L+2}. No norm is underestimated, however the slots cancel and however
+many layers there are.
 
 *Norms of scaled columns.* With P_i = Σ_j ‖a_ij ⊙ g_ij‖ the same holds: products of two singles are exact, Ĝ errs in
 each entry by at most γ_slots Σ_j |a_ij ⊙ g_ij|, in norm by γ_slots·P_i by Minkowski's inequality, so by 2γ_slots·P_i²
@@ -28,8 +29,8 @@ cancel more than K-fold is clipped harder than its norm asks, because its roundi
 one slot nothing cancels: P_i is the norm, and K is 1.
 
 *Factors.* c_i is a function of its own example up to rounding: the squared length that it divides by is at least
-P_i²/K² and errs by at most ΓP_i² and a few roundings of its own, so c_i has a relative error of at most ΓK² (half of it
-would do).
+P_i²/K² and errs by at most ΓP_i² and, over L layers, γ_L and a few roundings of its own, so with Γ = γ of (both widths
++ 2·slots + L + a few) c_i has a relative error of at most ΓK² (half of it would do).
 
 *Sums.* A product of N rows errs in each entry by at most γ_N Σ_k |a_k||g_k|, hence in norm by at most
 γ_N Σ_i c_i P_i ≤ γ_N·n·K·C′ over n terms (over several parameters by Minkowski's inequality). Where an input row stands
@@ -82,11 +83,11 @@ class Room:
     at_once: int = 1 << 12
     micro_batches: int = 1 << 8
 
-    def error(self, width: int, slots: int) -> float:
+    def error(self, width: int, slots: int, layers: int = 1) -> float:
         """E over C′, see the module; ``width`` is that of the widest layer, ``slots`` are rows per example."""
         longer = CANCELLATION if slots > 1 else 1.0
         of_sums = gamma(2 * self.at_once * slots + self.micro_batches + FEW) * longer
-        of_factors = gamma(norm_roundings(width, slots)) * longer**2
+        of_factors = gamma(norm_roundings(width, slots, layers)) * longer**2
         return self.terms * (of_sums + of_factors)
 
 
@@ -131,9 +132,9 @@ class ClipRule:
         """The bound on a clipped gradient's norm over all parameters."""
         return math.sqrt(sum(norm**2 for norm in self.norms))
 
-    def within(self, width: int, slots: int) -> list[float]:
+    def within(self, width: int, slots: int, layers: int = 1) -> list[float]:
         """C′ = C − 2E for each norm: what terms are clipped to so that computed sums keep to C."""
-        error = self.room.error(width, slots)
+        error = self.room.error(width, slots, layers)
         if error > LARGEST_ERROR:
             raise UnsupportedError(
                 f"sums over {self.room.terms} examples of {slots} rows cannot be proved to keep to a clip norm within "
@@ -143,12 +144,11 @@ class ClipRule:
 
     def factors(self, sizes: Sequence[Sizes], width: int, slots: int) -> list[Tensor]:
         """What to multiply each example's part of each layer by. An example that is not finite gets factor 0."""
-        bounds = self.within(width, slots)
+        bounds = self.within(width, slots, len(sizes))
         if self.per_layer and len(sizes) != len(bounds):
             raise ParameterError(f"there are {len(bounds)} clip norms for {len(sizes)} layers")
         if not self.per_layer:
-            whole = Sizes(*(torch.stack(parts).sum(0) for parts in zip(*sizes, strict=True)))
-            return [whole.factor(bounds[0])] * len(sizes)
+            return [Sizes.over(sizes).factor(bounds[0])] * len(sizes)
         return [size.factor(bound) for size, bound in zip(sizes, bounds, strict=True)]
 
 
@@ -174,6 +174,11 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 def widest_layer(model: nn.Module) -> int:
     """Inputs and outputs of the widest affine layer together: what rounding errors of norms grow with."""
     return max((sum(p.shape) for p in trainable(model)), default=1)
+
+
+def count_layers(model: nn.Module) -> int:
+    """Modules with parameters of their own, over which squared norms are summed."""
+    return sum(any(p.requires_grad for p in module.parameters(recurse=False)) for module in model.modules())
 
 
 def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:

@@ -39,9 +39,11 @@ def gamma(roundings: int) -> float:
     return roundings * UNIT / (1 - roundings * UNIT)
 
 
-def norm_roundings(width: int, slots: int) -> int:
-    """How many roundings in a row a squared norm takes: Γ is γ of it. Sums over two axes are taken one by one."""
-    return width + 2 * slots + FEW
+def norm_roundings(width: int, slots: int, layers: int = 1) -> int:
+    """How many roundings in a row a squared norm takes, in one layer or over all: Γ is γ of it. Sums over several axes
+    are taken one by one.
+    """
+    return width + 2 * slots + layers + FEW
 
 
 class Sizes(NamedTuple):
@@ -49,6 +51,12 @@ class Sizes(NamedTuple):
 
     square: Tensor
     parts: Tensor
+
+    @classmethod
+    def over(cls, layers: Sequence[Sizes]) -> Sizes:
+        """Of all layers together: sums, raised by more than they err."""
+        raised = 1 + gamma(len(layers) + 2)
+        return cls(*(torch.stack(parts).sum(0) * raised for parts in zip(*layers, strict=True)))
 
     def factor(self, bound: float) -> Tensor:
         """What brings the norm to ``bound`` and P to K·bound; 0 where an example is not finite."""

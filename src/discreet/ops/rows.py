@@ -26,6 +26,7 @@ from torch.nn.functional import pad
 from discreet.arrays import Array, FloatArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import Features
+from discreet.graph.edge_weights import SUM_PLACES
 from discreet.workers import thread_count
 
 # Dividing in float32 can leave a norm one rounding step above 1; this margin keeps it below.
@@ -33,9 +34,7 @@ _MARGIN = 1 - 1e-6
 # Sums over a million neighbours in double precision err by less than this part.
 _DOUBLE_MARGIN = 1 - 1e-10
 _AT_ONCE = 1 << 14
-# Binary places of rows whose sums are exact up to 2³⁰ terms of norm 1, far finer than any noise.
-SUM_PLACES = 23
-# The same for products of such rows with their sums, see lattice_products.
+# Binary places of rows that are multiplied with their sums, see lattice_products.
 PRODUCT_PLACES = 12
 # Sums below and above are multiplied apart.
 _HALFWAY = 2.0**10
@@ -92,7 +91,7 @@ def cut_rows(rows: Array, norm: float) -> FloatArray:
     return np.asarray(finite * (bound / np.maximum(lengths, bound if bound > 0 else 1.0)))
 
 
-def on_lattice(rows: Array, places: int) -> Array:
+def on_lattice(rows: Array, places: int = SUM_PLACES) -> Array:
     """Each entry cut off, towards zero, at a multiple of 2^−places, in the precision given.
 
     Guarantee: no row becomes longer, and each depends on itself alone. Sums of such rows are exact in double precision,
@@ -103,7 +102,7 @@ def on_lattice(rows: Array, places: int) -> Array:
     return np.asarray(np.trunc(rows * scale) / scale)
 
 
-def cut_on_lattice(rows: Array, norm: float, places: int) -> SingleArray:
+def cut_on_lattice(rows: Array, norm: float, places: int = SUM_PLACES) -> SingleArray:
     """:func:`cut_rows` at a ``norm`` of at most 1, then :func:`on_lattice` with at most 23 places, in single precision.
 
     Guarantee: that of both. Single precision holds the result exactly: entries are at most 2^places ≤ 2²³ steps.
@@ -118,17 +117,20 @@ def cut_on_lattice(rows: Array, norm: float, places: int) -> SingleArray:
 
 
 def lattice_products(rows: Array, sums: FloatArray) -> FloatArray:
-    """``rows.T @ sums`` for rows of norm at most 1 in :data:`PRODUCT_PLACES` places, and sums of up to 2³⁰ such rows.
+    """``rows.T @ sums`` for rows of norm at most 1 in :data:`PRODUCT_PLACES` places, and sums of up to 2³⁰ such rows,
+    each times a weight and in :data:`SUM_PLACES` places.
 
-    Guarantee: the exact table, rounded once. Of a portion of 2¹⁴ rows, products with the part of a sum below 2¹⁰ are
-    multiples of 2⁻²⁴ below 2²⁴ in all, and those with the rest multiples of ¼ below 2⁴⁴: both are exact in whatever
-    order. Portions are added up with what each addition rounds away kept beside, which is exact too.
+    Guarantee: the exact table, rounded once. Of a portion of 2¹⁴ rows, products with the part of a sum from 2¹⁰ on are
+    multiples of ¼ below 2⁴⁴ in all, those with the part below it multiples of 2⁻²⁴ below 2²⁴, and those with what lies
+    below PRODUCT_PLACES (where edges have weights) multiples of 2⁻³⁵ below 4: all are exact in whatever order. Portions
+    are added up with what each addition rounds away kept beside, which is exact too.
     """
     table = np.zeros((rows.shape[1], sums.shape[1]))
     lost = np.zeros_like(table)
     for part in portions(len(rows)):
         sent, low = rows[part].T.astype(np.float64), np.fmod(sums[part], _HALFWAY)
-        for more in (sent @ (sums[part] - low), sent @ low):
+        coarse = on_lattice(low, PRODUCT_PLACES)
+        for more in (sent @ (sums[part] - low), sent @ coarse, sent @ (low - coarse)):
             total = table + more
             added = total - table
             lost += (table - (total - added)) + (more - added)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import UnsupportedError
+from discreet.graph.edge_weights import weighted_sums
 from discreet.graph.partitions import GraphInBlocks
 from discreet.graph.parts import Topology
 from discreet.ops.compiled import compiled
@@ -280,10 +281,10 @@ _PORTIONS = 8
 def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = None) -> FloatArray:
     """``matrix @ rows`` in double precision; of the rows ``receivers`` of the matrix alone, where these are given.
 
-    Guarantee: row v adds entry × rows[u] over its entries (v, u) in their order, beginning with zero. So its bits
-    depend on its own entries and on what is sent along them, and on no other row, number of threads, or device that
-    the rest of a fit uses. Entries of one bring no rounding of their own. Rows in single precision stay so in memory,
-    which is half as much to read, and become doubles before anything is done with them.
+    Every entry of the matrix is 1. Guarantee: row v adds rows[u] over its entries (v, u) in their order, beginning with
+    zero. So its bits depend on its own entries and on what is sent along them, and on no other row, number of threads,
+    or device that the rest of a fit uses. Rows in single precision stay so in memory, which is half as much to read,
+    and become doubles before anything is done with them.
     """
     sent = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
     if sent.size <= _FEW_NUMBERS:
@@ -296,20 +297,28 @@ def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = No
 
 
 def sums_over_edges(graph: Topology, *tables: Array, hears: Array | None = None) -> FloatArray:
-    """Row v adds up rows of a table over v's edges, each as much as the edge weighs, with the guarantee above.
+    """Row v adds up rows of a table over v's edges, each as much as the edge weighs.
 
+    Guarantee: that of :func:`edge_sums`; where edges have weights, that of ``graph.edge_weights.weighted_sums``.
     Tables have one row per node. ``hears`` says for each node the number of the table that it hears; the first where it
     is None. The edges of a graph in partitions are summed over where they lie, to the same bits.
     """
     if isinstance(graph, GraphInBlocks):
         return graph.edge_sums(*tables, hears=hears)
     if hears is None:
-        return edge_sums(graph.weighted_adjacency, tables[0])
+        return _sums(graph, tables[0], None)
     found = np.zeros((graph.num_nodes, tables[0].shape[1]))
     for number, table in enumerate(tables):
         receivers = np.flatnonzero(hears == number)
-        found[receivers] = edge_sums(graph.weighted_adjacency, table, receivers)
+        found[receivers] = _sums(graph, table, receivers)
     return found
+
+
+def _sums(graph: Topology, table: Array, receivers: IntArray | None) -> FloatArray:
+    if graph.edge_weights is None:
+        return edge_sums(graph.adjacency, table, receivers)
+    entries = graph.weighted_adjacency
+    return weighted_sums(entries if receivers is None else entries[receivers], table)
 
 
 def neighbour_sums(graph: Topology, rows: Array, aggregation: Aggregation) -> FloatArray:
@@ -330,7 +339,7 @@ def _add_in_threads(matrix: sp.csr_array, sent: Array, chosen: IntArray, sums: F
     kernel, threads = compiled(_add), torch.get_num_threads()
 
     def add(first: int, last: int) -> None:
-        kernel(matrix.indptr, matrix.indices, matrix.data, sent, chosen[first:last], sums[first:last])
+        kernel(matrix.indptr, matrix.indices, sent, chosen[first:last], sums[first:last])
 
     if threads == 1:
         add(0, len(chosen))
@@ -347,13 +356,13 @@ def _portions(indptr: IntArray, chosen: IntArray, count: int) -> list[int]:
     return [0, *cuts.tolist(), len(chosen)]
 
 
-def _add(indptr: IntArray, indices: IntArray, data: Array, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
+def _add(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
     width = sent.shape[1]
     for place in range(len(chosen)):
         receiver = chosen[place]
         for column in range(width):
             sums[place, column] = 0.0
         for entry in range(indptr[receiver], indptr[receiver + 1]):
-            sender, weight = indices[entry], np.float64(data[entry])
+            sender = indices[entry]
             for column in range(width):
-                sums[place, column] += weight * np.float64(sent[sender, column])
+                sums[place, column] += np.float64(sent[sender, column])

@@ -13,8 +13,8 @@ from torch import nn
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import PrivatePart, Topology
 from discreet.ops.degrees import BoundedLevel
-from discreet.ops.rows import SUM_PLACES, cut_on_lattice, cut_rows, rows_of_norm
-from discreet.ops.sparse import edge_sums, map_rows, sums_over_edges
+from discreet.ops.rows import cut_on_lattice, cut_rows, on_lattice, rows_of_norm
+from discreet.ops.sparse import map_rows, sums_over_edges
 from discreet.privacy.levels import EdgeLevel, NeighborLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import entries_between, entries_of_a_unit
@@ -41,8 +41,8 @@ class ReceivedMessages(Query):
     changes one row by u's message: B. An undirected one changes row v by what u tells v, and row u by what v tells u.
     Both receivers, or neither: each is at most B/√2, and √(B²/2 + B²/2) = B. One of them: the receiver's row changes by
     at most B, the other's not at all. Attained by messages of norm B, in each of the three cases.
-    *Weights of edges*, in [0, 1], scale what is told: an edge whose weight moves from w to w′ (0: no edge) changes the
-    same rows by |w − w′| ≤ 1 times as much.
+    *Weights of edges*, in [0, 1], scale what is told: it lies between 0 and the message, number by number, so an edge
+    whose weight moves from w to w′ (0: no edge) changes the same rows by no more than that.
     *Edge case*: with one class B is 0, and nothing is told.
     """
 
@@ -78,7 +78,7 @@ class ReceivedMessages(Query):
         return True
 
     def answer(self, private: PrivatePart, *, messages: Array, receivers: BoolArray, **inputs: Any) -> FloatArray:
-        """Sums in double precision, exact where edges have no weights."""
+        """Sums in double precision, which are exact: messages lie on a public lattice."""
         return arranged_sums(private.graph, messages, receivers, message_bound(self.num_classes))
 
 
@@ -89,10 +89,10 @@ def arranged_sums(graph: Topology, messages: Array, receivers: BoolArray, bound:
     everyone, one another at norm no more than bound/√2. The others hear one another at norm no more than bound/√2,
     and no receiver. On directed graphs everyone hears everyone in full.
     """
-    full = cut_on_lattice(messages, bound, SUM_PLACES)
+    full = cut_on_lattice(messages, bound)
     if graph.directed:
         return sums_over_edges(graph, full)
-    short = cut_on_lattice(messages, bound / math.sqrt(2), SUM_PLACES)
+    short = cut_on_lattice(messages, bound / math.sqrt(2))
     chosen = np.asarray(receivers, dtype=np.bool_)
     to_receivers, to_others = full, short
     to_receivers[chosen] = short[chosen]
@@ -137,6 +137,10 @@ class ReceivedLabels(Query):
 
     On *thinned*, D entries of a list survive with a probability above ``failure`` over the number of lists, else D
     would be smaller: some key attains what a promise of D attains.
+
+    *Floating point*. What is added up are one-hot rows times 1/√d (or 1), times a weight, cut off at a public lattice:
+    numbers at most as large, for which all of the above holds, and whose sums are exact. 1/c of their total is taken
+    off afterwards, which errs by at most 2⁻⁵² of a row's length, in the rows that change.
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -178,10 +182,11 @@ class ReceivedLabels(Query):
     def answer(self, private: PrivatePart, *, node_model: nn.Module, receivers: BoolArray, **inputs: Any) -> FloatArray:
         """Sums in double precision."""
         entries = entries_between(private, self.level, None, receivers)
-        messages = self._one_hot_classes(private, node_model) - 1 / self.num_classes
+        told = self._one_hot_classes(private, node_model)
         if self.level.edges == "owned":
-            messages = messages / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
-        sums = edge_sums(entries.weighted_adjacency, messages, np.flatnonzero(receivers))
+            told = told / np.sqrt(np.maximum(entries.out_degree(), 1))[:, None]
+        sums = sums_over_edges(entries, on_lattice(told))[receivers]
+        sums = sums - sums.sum(axis=1, keepdims=True) / self.num_classes
         clip = self.bound().clip
         return sums if clip is None else cut_rows(sums, clip)
 

@@ -21,7 +21,7 @@ from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.parts import PrivatePart
 from discreet.limits import NORM
-from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, trainable, widest_layer
+from discreet.ops.clipping import ClippedSum, ClipRule, Room, clipped_sum, count_layers, trainable, widest_layer
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import SparseMatrix, feature_tensor, select_rows
 from discreet.privacy import events
@@ -93,8 +93,7 @@ class StepRule:
         """The clip norms; by layer they add up to the same total."""
         if self.clipping == "flat":
             return ClipRule.flat(self.clip_norm, room)
-        layers = sum(any(True for _ in module.parameters(recurse=False)) for module in network.modules())
-        return ClipRule.layers(self.clip_norm, layers, room)
+        return ClipRule.layers(self.clip_norm, count_layers(network), room)
 
 
 def checked_batch_size(batch_size: int | None, num_examples: int) -> int:
@@ -116,7 +115,8 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
 
     ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
     """
-    ClipRule.flat(1.0, _room(num_examples, examples_at_once(slots))).within(widest_layer(network), slots)
+    room = _room(num_examples, examples_at_once(slots))
+    ClipRule.flat(1.0, room).within(widest_layer(network), slots, count_layers(network))
     return count_parameters(network)
 
 

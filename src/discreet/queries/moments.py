@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
-from discreet.ops.moments import pack, packed_length
+from discreet.ops.moments import cross_moments, pack, packed_length
 from discreet.ops.rows import cut_rows
 from discreet.privacy.query import PUBLISHED, Bound
 from discreet.queries.propagated import RestartQuery, row_norm_bound
@@ -62,7 +60,7 @@ class SmoothedLabelMoments(Moments):
         embedded, centred = self.projected(rows, labels)
         blocks = self.spread(private, centred)
         smoothed = blocks.reshape(len(blocks), len(self.steps), -1).sum(axis=1)
-        return np.asarray(embedded[self.nodes(private)].T @ smoothed)
+        return cross_moments(embedded[self.nodes(private)], smoothed)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from discreet.arrays import FloatArray
 from discreet.errors import PlanViolationError, UnsupportedError
 from discreet.graph.parts import PrivatePart
-from discreet.ops.rows import SUM_PLACES, clip_rows, finite_rows, normalize_rows, on_lattice
+from discreet.ops.rows import clip_rows, finite_rows, normalize_rows, on_lattice
 from discreet.ops.sparse import Aggregation, map_rows, neighbour_sums
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
@@ -36,6 +36,9 @@ class NeighbourSums(Query):
 
     *Weights of edges*, in [0, 1], scale what an entry adds to a *sum*, and keep its bounds: see both functions. A mean
     or a symmetric sum over them is refused.
+
+    *Floating point*. Rows and what is sent of them lie on a public lattice, so that sums are exact, with weights and
+    without (``ops.sparse``).
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -93,14 +96,14 @@ class NeighbourSums(Query):
         beside: Tensor | None = None,
         **inputs: Any,
     ) -> FloatArray:
-        """Sums in double precision, exact where edges have no weights."""
+        """Sums in double precision, which are exact but for *symmetric*; a mean has one rounding more."""
         if encoder is not None:
             if self.hop > 1:
                 raise PlanViolationError("hops after the first read released rows, not an encoder")
             encoded = map_rows(encoder, private.graph.features, private.device, beside)
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None
-        sent = on_lattice(finite_rows(normalize_rows(rows)).cpu().numpy(), SUM_PLACES)
+        sent = on_lattice(finite_rows(normalize_rows(rows)).cpu().numpy())
         sums = neighbour_sums(bounded_graph(private, self.level), sent, self.aggregation)
         clip = self.bound().clip
         return sums if clip is None else clip_rows(torch.from_numpy(sums), clip).numpy()
@@ -112,8 +115,8 @@ def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
     Guarantee. Neighbours differ in one edge; the rows H do not depend on edges, or are released already.
 
     *sum*. A directed edge u → v changes row v by h_u: 1. An undirected one changes rows u and v by
-    h_v and h_u: √2. Attained by unit rows. An edge whose weight, in [0, 1], moves from w to w′ (0: no edge) changes
-    the same rows by |w − w′| ≤ 1 times as much.
+    h_v and h_u: √2. Attained by unit rows. What an edge of weight w, in [0, 1], sends lies between 0 and h, number by
+    number; so if the weight moves from w to w′ (0: no edge), the same rows move by no more than that.
 
     *mean*. Adding u → v to a row of degree d moves it by (h_u − mean)/(d + 1), of norm at most
     2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 per row, so 1 and √2. Attained at isolated nodes. (Not so
@@ -123,7 +126,9 @@ def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
     f(a) = 1 − √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other
     neighbours w of u move by at most (1/√d_w)(1/√a − 1/√(a+1)), in squares f(a)² in all; a common
     neighbour of u and v has d_w ≥ 2, which pays for the sum of its two terms. The total of squares is 2 at
-    a = b = 0 and at most 1.6 elsewhere: √2, attained at two isolated nodes.
+    a = b = 0 and at most 1.6 elsewhere: √2, attained at two isolated nodes. Sums are not exact here. A row of degree d
+    errs by at most d·√d·2⁻⁵², so the rows of a changed edge's ends and of their neighbours, 2d + 2 of them, by at most
+    d²·2⁻⁵⁰ together. What lies between √1.6 and √2 pays for that up to d = 2²³; at isolated nodes nothing is added up.
     """
     if aggregation == "symmetric" and level.directed:
         raise UnsupportedError("symmetric aggregation needs an undirected graph: use sum or mean")

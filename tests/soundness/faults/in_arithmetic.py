@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from discreet import limits
+from discreet.graph import edge_weights
 from discreet.ops import egonets, layer_rows
 from discreet.privacy import accountants
 from tests.soundness.faults.checks import SuiteTest
@@ -28,6 +29,15 @@ COMPOSED = SuiteTest(
     "test_accountants.py",
     "tests.privacy.test_accountants:test_compositions_of_distributions_are_pessimistic_at_any_delta",
     arguments=(8.0, 1000),
+)
+
+STRADDLING = SuiteTest(
+    "test_edge_weights.py",
+    "tests.graph.test_edge_weights:test_one_edge_moves_a_weighted_sum_by_no_more_than_its_row_at_any_degree",
+)
+NARROW = SuiteTest(
+    "test_clipping_exact.py",
+    "tests.ops.test_clipping_exact:test_squares_of_many_narrow_layers_are_not_underestimated",
 )
 
 
@@ -62,3 +72,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("compositions without room for their rounding", "suite", COMPOSED, "fails", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(accountants, "PLD_ROUNDING", 0.0)
+
+
+@fault("a lattice too fine for sums over weights to be exact", "suite", STRADDLING, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(edge_weights, "SUM_PLACES", 60)
+
+
+@fault("squares summed over layers without room for rounding", "suite", NARROW, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(layer_rows, "gamma", lambda roundings: 0.0)
