@@ -129,7 +129,15 @@ def _print(found: AttackReport) -> None:
     print()
     for note in found.notes:
         print(f"note  {note}")
-    print("THE GUARANTEE IS REFUTED" if found.refuted else "no attack went above the ceiling of the guarantee")
+    print(_verdict(found))
+
+
+def _verdict(found: AttackReport) -> str:
+    if found.refuted:
+        return "THE GUARANTEE IS REFUTED"
+    if any(attack["ceiling"] for attack in found.attacks):
+        return "no attack went above the ceiling of the guarantee"
+    return "no game with a ceiling was played: nothing here speaks for or against the guarantee"
 
 
 def _line(attack: dict[str, Any]) -> dict[str, Any]:
