@@ -187,7 +187,8 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     if plan.delta != certificate["delta"]:
         raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
     compare_plan(plan, certificate, words=same_version(certificate))  # of schema 1 too: all that it holds
-    return f"{len(plan.stages)} stages are those of the configuration"
+    count = len(plan.stages)
+    return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
 
 
 def _check_model(release: ReleaseFolder, estimator: NodeClassifier) -> str:

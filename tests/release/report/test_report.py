@@ -14,6 +14,7 @@ from discreet.cli import main
 from discreet.privacy.events.gaussian import gaussian_epsilon
 from discreet.privacy.levels import parse_level
 from discreet.privacy.release_folder import json_bytes
+from discreet.release.report.inputs import read_attacks
 from discreet.release.report.page import Beside, _groups, chance, figure, percent, render_report
 from discreet.release.report.policy import CONDITIONS, PUBLISH, STOP, Evidence, Policy, judge, read_policy, verdict
 from tests.browser import CHROMIUM, browser
@@ -134,6 +135,17 @@ def test_texts_of_others_are_escaped(tmp_path: Path) -> None:
     assert EVIL not in page
     assert "<b>" not in page
     assert STOP in page  # the certificate was changed
+
+
+def test_attacks_without_a_ceiling_do_not_speak_for_a_guarantee() -> None:
+    row = {"kind": "link-stealing", "against": "release", "auc": 0.6, "auc_interval": [0.5, 0.7], "pairs": 44_850}
+    game = {**row, "auc": 0.5, "ceiling": {"auc": 0.6, "0.01": 0.02}}
+    for rows, said in (([row], "None of these attacks has a ceiling"), ([row, game], "No attack reached more than")):
+        Path("attacks.json").write_text(json.dumps({"attacks": rows, "refuted": False}))
+        page = render_report(STORED / "gap-edge", Beside(attacks=read_attacks(Path("attacks.json"))))
+        assert said in page
+        assert ("Attacks:</strong> none reached more" in page) == (len(rows) == 2)
+        assert "44,850" in page
 
 
 def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,11 @@ class Attacks(NamedTuple):
     rows: list[Attack]
     refuted: bool
 
+    @property
+    def verdict(self) -> bool | None:
+        """Whether the guarantee is refuted; None where no attack has a ceiling, which then says nothing of it."""
+        return self.refuted if self.refuted or any(row.ceiling for row in self.rows) else None
+
 
 def read_json(path: Path, what: str) -> Mapping[str, Any]:
     """A JSON object from a file that somebody gave."""

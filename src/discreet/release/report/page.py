@@ -25,7 +25,7 @@ from discreet.privacy.release_folder import read_certificate
 from discreet.privacy.totals import Total, totals
 from discreet.privacy.tradeoff import TradeOff
 from discreet.release.report.accuracy import FIGURES, Paid
-from discreet.release.report.inputs import Attacks, number, sweep_lines
+from discreet.release.report.inputs import Attack, Attacks, number, sweep_lines
 from discreet.release.report.pictures import Axis, Bar, Line, bar_chart, belief, line_chart
 from discreet.release.report.policy import Evidence, Policy, judge, rule_in_words, verdict
 from discreet.release.report.words import Names, promise_of
@@ -79,7 +79,8 @@ def _signature(examined: Examined) -> str:
     found = next((check for check in examined.checks if check.name == SIGNED), None)
     if found is None:
         return "not signed: nothing shows who made this release"
-    return f"signed {found.detail}" if found.passed else f"THE SIGNATURE IS WRONG: {found.detail}"
+    detail = found.detail.replace("`", "")  # a page has no backquotes
+    return f"signed {detail}" if found.passed else f"THE SIGNATURE IS WRONG: {detail}"
 
 
 def environment() -> Environment:
@@ -223,16 +224,26 @@ def _attack_picture(attacks: Attacks | None) -> Markup | None:
         return None
     bars = [
         Bar(
-            f"{row.kind}, {row.against}",
+            f"{row.kind}, {'one unit in or out' if row.ceiling else row.against}",
             row.auc,
             1 if row.against == "release" else 2,
             row.interval,
             row.ceiling.get("auc"),
         )
-        for row in attacks.rows[:40]
+        for row in _strongest(attacks.rows)[:40]
     ]
     title = "How well each attack tells true from false: 0.5 is guessing, 1 is certainty"
     return bar_chart(title, bars, 0.0, 1.0, [(0.0, "0"), (0.5, "0.5 guessing"), (1.0, "1")])
+
+
+def _strongest(rows: Sequence[Attack]) -> list[Attack]:
+    """The attack with the largest area of each kind against each model, and every game that has a ceiling."""
+    best: dict[tuple[str, str], Attack] = {}
+    for row in rows:
+        at = (row.kind, row.against)
+        if not row.ceiling and (at not in best or row.auc > best[at].auc):
+            best[at] = row
+    return [*best.values(), *(row for row in rows if row.ceiling)]
 
 
 def _paid_picture(paid: Paid | None) -> Markup | None:
@@ -304,7 +315,7 @@ def _evidence(
         exact=context["exact"],
         stated=bool(certificate.get("purpose") and certificate.get("issuer")),
         audited=None if beside.audit is None else _is_of(beside.audit, certificate) and bool(beside.audit["passed"]),
-        refuted=None if beside.attacks is None else beside.attacks.refuted,
+        refuted=None if beside.attacks is None else beside.attacks.verdict,
         total=total,
     )
 

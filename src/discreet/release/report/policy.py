@@ -134,7 +134,7 @@ def _epsilon(evidence: Evidence, policy: Policy) -> Finding:
         return Finding("stop", "Budget", f"{said}, above {policy.largest_epsilon:g}")
     if epsilon > policy.fine_epsilon:
         return Finding("condition", "Budget", f"{said}, above {policy.fine_epsilon:g}: decide if these odds will do")
-    return Finding("fine", "Budget", f"{said}, at most {policy.fine_epsilon:g}")
+    return Finding("fine", "Budget", f"{said}; up to {policy.fine_epsilon:g} is fine")
 
 
 def _delta(evidence: Evidence, policy: Policy) -> Finding:
@@ -143,10 +143,14 @@ def _delta(evidence: Evidence, policy: Policy) -> Finding:
     share = evidence.delta * evidence.nodes
     said = f"δ is {evidence.delta:g} with {evidence.nodes:,} nodes"
     if share > policy.largest_delta:
-        return Finding("stop", "Failure probability", f"{said}: above {policy.largest_delta:g} over their number")
+        return Finding(
+            "stop", "Failure probability", f"{said}; at most {policy.largest_delta / evidence.nodes:.2g} is allowed"
+        )
     if share > policy.fine_delta:
-        return Finding("condition", "Failure probability", f"{said}: above {policy.fine_delta:g} over their number")
-    return Finding("fine", "Failure probability", f"{said}: at most {policy.fine_delta:g} over their number")
+        return Finding(
+            "condition", "Failure probability", f"{said}; up to {policy.fine_delta / evidence.nodes:.2g} is fine"
+        )
+    return Finding("fine", "Failure probability", f"{said}; up to {policy.fine_delta / evidence.nodes:.2g} is fine")
 
 
 def _level(evidence: Evidence, policy: Policy) -> Finding:
@@ -154,7 +158,7 @@ def _level(evidence: Evidence, policy: Policy) -> Finding:
     if kind == "none":
         return Finding("stop", "What is protected", "nothing")
     words = {
-        "edge": "single connections alone: everything else must be public anyway",
+        "edge": "single connections alone; everything else must be public anyway",
         "neighbor": "one record and a bounded number of its connections",
         "node": "whole records with their connections",
         "local": "records, before they leave their owners"
@@ -196,7 +200,9 @@ def _audit(evidence: Evidence, policy: Policy) -> Finding:
 def _attacks(evidence: Evidence, policy: Policy) -> Finding:
     held = None if evidence.refuted is None else not evidence.refuted
     passed, violated = "none reached more than the guarantee allows", "one reached more than the guarantee allows"
-    return _tested("Attacks", held, policy.no_attacks, "none were shown", passed, violated)
+    return _tested(
+        "Attacks", held, policy.no_attacks, "none was shown that the guarantee sets a ceiling to", passed, violated
+    )
 
 
 def _tested(name: str, held: bool | None, missing: Grade, absent: str, passed: str, violated: str) -> Finding:

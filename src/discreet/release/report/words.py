@@ -27,7 +27,7 @@ def promise_of(level: Level, names: Names) -> Promise:
     node, edge = names
     whatever = (
         f"What follows from general patterns: if {edge}s usually join alike {node}s, that can be learnt, and applied "
-        f"to a {node} who is not in the data at all."
+        f"to {node}s that are not in the data at all."
     )
     if level.kind == "none":
         return Promise("nothing", [], ["Everything: the model may repeat any part of the data that it was trained on."])
@@ -55,12 +55,12 @@ def promise_of(level: Level, names: Names) -> Promise:
         what, more = f"one {node}: features, label and {mine}", []
     if owned:
         more.append(
-            f"A {edge} seen from both ends: it stands with each of its two {node}s, so for both together the promise "
+            f"One {edge} seen from both ends: it stands with each of its two {node}s, so for both together the promise "
             "is weaker (the certificate's notes say how much)."
         )
     if isinstance(level, NodeLevel) and level.edges != "owned":
         more.append(
-            f"Graphs in which a {node} has more {edge}s than was promised: the promise speaks of no other graph."
+            f"Graphs in which one {node} has more {edge}s than was promised: the promise speaks of no other graph."
         )
     return Promise(
         what,
