@@ -14,8 +14,9 @@ products there are made in blocks of one fixed shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,19 +47,18 @@ def portions(count: int) -> Iterator[slice]:
         yield slice(start, min(start + _AT_ONCE, count))
 
 
-def for_portions(count: int, work: Callable[[slice], None]) -> None:
-    """Call ``work`` once for every one of the :func:`portions` of so many rows, on all threads where there are several.
+@contextmanager
+def mapped_by_threads(count: int) -> Iterator[Callable[..., Iterable[None]]]:
+    """A ``map`` over the :func:`portions` of so many rows, on all threads where there are several.
 
     For work that numpy does without the interpreter, each portion by itself.
     """
-    parts = list(portions(count))
-    threads = min(thread_count(), len(parts))
+    threads = min(thread_count(), -(-count // _AT_ONCE))
     if threads < 2:
-        for part in parts:
-            work(part)
+        yield map
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="rows") as pool:
-        list(pool.map(work, parts))
+        yield pool.map
 
 
 def normalize_rows(rows: Tensor) -> Tensor:
@@ -112,7 +112,8 @@ def cut_on_lattice(rows: Array, norm: float, places: int = SUM_PLACES) -> Single
     def work(part: slice) -> None:
         found[part] = on_lattice(cut_rows(rows[part], norm), places)
 
-    for_portions(len(rows), work)
+    with mapped_by_threads(len(rows)) as each:
+        list(each(work, portions(len(rows))))
     return found
 
 

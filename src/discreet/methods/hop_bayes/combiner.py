@@ -29,7 +29,7 @@ from discreet.methods.hop_bayes.reading import (
     some_rows,
     weighed,
 )
-from discreet.ops.rows import for_portions
+from discreet.ops.rows import mapped_by_threads, portions
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, Linear, module_state, restore_module
 
@@ -86,7 +86,8 @@ class Combiner:
         def work(some: slice) -> None:
             rows[some] = hub_inputs(sums[some], hubs[some], self._noise_std)
 
-        for_portions(part.num_nodes, work)
+        with mapped_by_threads(part.num_nodes) as each:
+            list(each(work, portions(part.num_nodes)))
         self.head = self._hub_reader.train(network, rows, part, options, generator, progress)
 
     def logits(self, own: Array, received: Received) -> FloatArray:
@@ -96,7 +97,8 @@ class Combiner:
         def work(some: slice) -> None:
             found[some] = self._logits(own[some], received.rows(some), strength)
 
-        for_portions(len(own), work)
+        with mapped_by_threads(len(own)) as each:
+            list(each(work, portions(len(own))))
         return found
 
     def _logits(self, own: Array, received: Received, strength: float) -> FloatArray:

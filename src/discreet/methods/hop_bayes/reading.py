@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 from scipy.stats import gamma
 
 from discreet.arrays import Array, FloatArray, IntArray
-from discreet.ops.rows import for_portions, portions
+from discreet.ops.rows import mapped_by_threads, portions
 
 _RAREST = 0.02
 """A link between two classes is never held to be rarer than this share of what chance gives."""
@@ -154,7 +154,8 @@ def class_likelihoods(
         found -= largest
         total[part] = centred(largest + np.log(np.exp(found, out=found).mean(axis=0)))
 
-    for_portions(len(sums), integrate)
+    with mapped_by_threads(len(sums)) as each:
+        list(each(integrate, portions(len(sums))))
     return total
 
 
