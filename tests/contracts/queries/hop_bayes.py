@@ -10,9 +10,9 @@ import torch
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.feature_model import LENGTH_NORM, ROW_NORM
-from discreet.methods.hop_bayes.combiner import Weigher
-from discreet.methods.hop_bayes.evidence import count_receivers, receiver_mask
-from discreet.methods.hop_bayes.node_model import OwnView
+from discreet.methods.hop_bayes.combiner import BoundedView, Weigher
+from discreet.methods.hop_bayes.evidence import receiver_mask
+from discreet.methods.hop_bayes.stages import count_receivers
 from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy.levels import parse_level
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
@@ -98,7 +98,7 @@ def _weights(spec: str) -> QueryCase:
         return OwnRecordSteps(parse_level(spec), "weights", 3, facts.num_val, rule, ids="val", row_norm=ROW_NORM)
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
-        view = OwnView(hostile_network(public.num_features, CLASSES, rng, hostility))
+        view = BoundedView(hostile_network(public.num_features, CLASSES, rng, hostility))
         beside = torch.from_numpy(hostile_rows(public.num_nodes, CLASSES, rng, hostility)).float()
         weigher = hostile_parameters(Weigher(torch.Generator().manual_seed(0)), rng, hostility)
         return {"network": weigher, "frozen": view, "beside": beside}

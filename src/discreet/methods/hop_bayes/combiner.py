@@ -16,7 +16,6 @@ from discreet.arrays import Array, Arrays, FloatArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.hop_bayes.evidence import Received
 from discreet.methods.hop_bayes.hubs import HubReader, head_logits, hub_inputs
-from discreet.methods.hop_bayes.node_model import MOST_LOG_ODDS
 from discreet.methods.hop_bayes.reading import (
     MOST_LABELS,
     START,
@@ -30,6 +29,7 @@ from discreet.methods.hop_bayes.reading import (
     weighed,
 )
 from discreet.ops.rows import mapped_by_threads, portions
+from discreet.ops.sparse import SparseMatrix
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, Linear, module_state, restore_module
 
@@ -132,6 +132,22 @@ class Combiner:
 
 FLATTENED = 1.5
 """Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
+
+MOST_LOG_ODDS = 20.0
+"""No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
+
+
+class BoundedView(nn.Module):
+    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+        """One row per node."""
+        logits = torch.nan_to_num(self.network(features))
+        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-MOST_LOG_ODDS)
 
 
 class Weigher(nn.Module):

@@ -31,10 +31,10 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import hop_bayes
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.feature_model import FeatureModel
-from discreet.methods.hop_bayes.combiner import Combiner, Weigher, bounded_likelihoods
-from discreet.methods.hop_bayes.evidence import Evidence, Received, count_receivers, receiver_mask
+from discreet.methods.hop_bayes.combiner import BoundedView, Combiner, Weigher, bounded_likelihoods
+from discreet.methods.hop_bayes.evidence import Evidence, Received, receiver_mask
 from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
-from discreet.methods.hop_bayes.node_model import NodeModel, OwnView, labels_are_few
+from discreet.methods.hop_bayes.node_model import NodeModel, labels_are_few
 from discreet.methods.hop_bayes.reading import LinkModel
 from discreet.methods.hop_bayes.stages import (
     EVIDENCE,
@@ -44,6 +44,7 @@ from discreet.methods.hop_bayes.stages import (
     WEIGHTS,
     NodeModelSteps,
     RecordBudget,
+    count_receivers,
     evidence_name,
     evidence_stages,
     link_stage,
@@ -270,7 +271,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
             sums = curator.ask(evidence_name(number), node_model=self.network_, receivers=mask)
             self.evidence_.keep(Received(np.flatnonzero(mask), sums))
         if WEIGHTS in budget.shares:
-            view, rows = OwnView(self.network_), self._likelihoods(self.evidence_.graphs[0], part)
+            view, rows = BoundedView(self.network_), self._likelihoods(self.evidence_.graphs[0], part)
             descent = Descent(WEIGHT_RATE)
             train_privately(self.weigher_, curator, WEIGHTS, descent, progress=progress, frozen=view, beside=rows)
 
@@ -439,7 +440,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _probabilities_from_own_record(self, part: PublicPart) -> SingleArray:
         """A node's own features beside its released row; on a graph that was not measured, its features alone."""
         features = self._feature_model(self.public_).rows(part.features)
-        own = map_rows(OwnView(self.network_), features, self._device)
+        own = map_rows(BoundedView(self.network_), features, self._device)
         received = self.evidence_.find(part)
         evidence = torch.zeros_like(own) if received is None else self._likelihoods(received, part)
         prior = torch.tensor(self._moved_prior(), dtype=torch.float32, device=self._device)

@@ -1,7 +1,7 @@
 """What a node's own features say of its class: the first step of hop-bayes.
 
-Where features and labels are public it is :class:`NodeModel`; where they are private a network that is trained by noisy
-steps, whose view is bounded (:class:`OwnView`).
+Where features and labels are public it is :class:`NodeModel`; where they are private it is a network that is trained by
+noisy steps, whose view is bounded (``combiner.BoundedView``).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy.special import log_softmax, softmax
-from torch import Tensor, nn
+from torch import nn
 
 from discreet.arrays import Array, Arrays, FloatArray, IntArray, SingleArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, unit_features
 from discreet.ops.rows import portions, unit_rows
-from discreet.ops.sparse import SparseMatrix, map_rows
+from discreet.ops.sparse import map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features
 from discreet.training.networks import module_state, restore_module
 
@@ -28,9 +28,6 @@ FEW = 0.2
 _TEMPERATURES = np.geomspace(0.02, 8.0, 61)
 _JUDGES = 50_000
 """Labels that one number is fitted to at most: more would only take time."""
-
-
-# -------------------------------------------------------------------- on public records
 
 
 class NodeModel:
@@ -167,22 +164,3 @@ def _judging(part: PublicPart) -> IntArray:
 
 def _along(basis: FloatArray, part: PublicPart) -> FloatArray:
     return unit_rows(np.asarray(unit_features(part.features) @ basis, dtype=np.float64))
-
-
-# -------------------------------------------------------------------- on private records
-
-MOST_LOG_ODDS = 20.0
-"""No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
-
-
-class OwnView(nn.Module):
-    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
-        """One row per node."""
-        logits = torch.nan_to_num(self.network(features))
-        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-MOST_LOG_ODDS)
