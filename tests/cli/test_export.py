@@ -73,8 +73,11 @@ def test_what_people_know(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_missing_is_marked() -> None:
     from discreet.privacy.release_folder import read_certificate
 
-    record = registry_record(read_certificate(STORED / "gap-edge"))
+    certificate = read_certificate(STORED / "gap-edge")
+    record = registry_record(certificate)
     assert record["tier"] == 1
+    notes = record["deployment"]["administrative"]["notes"].split("; ")
+    assert len(notes) >= len(certificate["notes"]) + len(certificate["caveats"])  # sentences do not run together
     assert 'intended_use: "TO DO"' in to_yaml(record)
     assert "delta: 1.0e-05" in to_yaml({"delta": 1e-5})
 

@@ -70,11 +70,12 @@ def _from_certificate(certificate: Mapping[str, Any]) -> dict[str, dict[str, Any
     data = certificate.get("data") or TO_DO
     size = f" ({facts['num_nodes']} nodes, {facts['num_features']} features)" if facts else ""
     mechanisms = "; ".join(
-        f"{s['name']}: {s['mechanism']}, sensitivity {s['sensitivity']} ({s['metric']}), {s['runs']} runs"
+        f"{s['name']}: {s['mechanism']}, sensitivity {s['sensitivity']} ({s['metric']}), {s['runs']} run(s)"
         + (f", noise {s['noise']['sampler']}" if isinstance(s.get("noise"), Mapping) else "")
         for s in stages
     )
-    notes = " ".join([*certificate.get("notes", ()), *certificate.get("caveats", ())])
+    said = [*certificate.get("notes", ()), *certificate.get("caveats", ())]
+    notes = "; ".join(str(sentence).rstrip(".") for sentence in said)
     return {
         "basic": {
             "name": f"{data}: {method}" if data != TO_DO else TO_DO,
