@@ -130,7 +130,7 @@ def _predict_blocks(
         graph = opened.graph()
         found = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
         _warn_of_many_owners(estimator, audience, len(found))
-        rows = [np.arange(graph.num_nodes)[block.rows] for block in opened.manifest.blocks]
+        rows = (np.arange(block.rows.start, block.rows.stop) for block in opened.manifest.blocks)
         classes = list(estimator.classes_)
         return write_prediction_blocks(out, (prediction_table(graph, ids, found[ids], classes) for ids in rows))
 
