@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.cli.helpers import refused, run, small_graph_file
@@ -64,3 +65,15 @@ def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> Non
     assert "epsilon" in refused(capsys, "evaluate", release, *small(), "--epsilon", "0")
     assert "some" in refused(capsys, "evaluate", release, *small(), "--nodes", "some")
     assert "missing" in refused(capsys, "evaluate", "missing", *small())
+
+
+@pytest.mark.usefixtures("release")
+def test_tables_are_read_by_the_schema_of_the_release(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    """Ranges and classes are those of training; figures on the labels that happen to be known are not given out."""
+    nodes = pd.read_csv(tables / "nodes.csv")
+    nodes.assign(height=[1000.0, *nodes["height"][1:]]).to_csv(tables / "nodes.csv", index=False)
+    data = ["--data", str(tables), "--split", "50/10/40"]
+    assert run(capsys, "report", "release", *data, "--private-figures", "--out", "page.html")[0] == 0
+    assert "no graph (mlp)" in Path("page.html").read_text()
+    nodes.assign(label=nodes["label"].replace("dog", "Dog")).to_csv(tables / "nodes.csv", index=False)
+    assert "label 'Dog' is not in the class list (cat, dog)" in refused(capsys, "evaluate", "release", *data)

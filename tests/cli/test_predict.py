@@ -69,6 +69,19 @@ class TestNextMonth:
         assert "lacks height" in err
         assert "has tallness" in err
 
+    def test_the_hint_for_columns_that_are_too_many_works(
+        self, capsys: pytest.CaptureFixture[str], tables: Path
+    ) -> None:
+        before = predictions(capsys, tables)
+        rewrite(tables, lambda table: table.assign(score=1.0))
+        err = refused(capsys, "predict", "release", "--data", str(tables), "--out", "q.csv")
+        assert "has score beside (ignore them with --column ignore=NAME" in err
+        assert predictions(capsys, tables, "--column", "ignore=score") == before
+        options = ["--column", "ignore=score,height", "--out", "q.csv"]
+        assert "lacks columns that the model was fitted on: height" in refused(
+            capsys, "predict", "release", "--data", str(tables), *options
+        )
+
     def test_some_nodes_some_classes_and_other_files(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
         lines = predictions(capsys, tables, "--nodes", "person-7,person-3").splitlines()
         assert [line.split(",")[0] for line in lines] == ["id", "person-7", "person-3"]

@@ -21,6 +21,8 @@ from discreet.graph import (
     to_pyg,
     to_scipy,
 )
+from discreet.graph.convert import as_graph
+from discreet.graph.splits import split
 from tests.graph.helpers import assert_same, dense
 
 
@@ -97,6 +99,22 @@ class TestPyG:
         assert from_pyg(weighted, weights="ignore").num_edges == 1
         with pytest.raises(GraphError, match="refuse"):
             from_pyg(weighted, weights="drop")
+        told = Data(x=torch.eye(2), edge_index=edges, edge_attr=torch.ones(1, 4) / 2)
+        with pytest.raises(GraphError, match="edge_attr holds features of edges"):
+            from_pyg(told)
+        assert from_pyg(told, weights="ignore").num_edges == 1
+        with pytest.raises(GraphError, match=r"two rows, of sources and of targets, not shape \(3, 2\)"):
+            from_pyg(Data(x=torch.eye(2), edge_index=torch.zeros(3, 2, dtype=torch.long)))
+
+    def test_data_can_be_split(self):
+        """By share, or by one of several columns of masks, as the refusal of data without a mask says."""
+        data = Data(x=torch.eye(10), edge_index=torch.tensor([[0], [1]]), y=torch.arange(10) % 2)
+        assert split(data, "80/10/10").train_mask.sum() == 8
+        masks = torch.eye(10, dtype=torch.bool)
+        several = Data(x=data.x, edge_index=data.edge_index, y=data.y, train_mask=masks[:, :4], test_mask=masks[:, 4:8])
+        with pytest.raises(GraphError, match='"mask:0"'):
+            as_graph(several).mask("train")
+        assert split(several, "mask:0").train_mask.tolist() == masks[0].tolist()
 
     def test_missing_library_is_named(self, monkeypatch, small):
         monkeypatch.setattr("importlib.import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
@@ -196,6 +214,14 @@ class TestPandas:
         back = from_pandas(edges, nodes, directed=either.directed)
         assert_same(back, either)
         assert sp.issparse(back.features) == sp.issparse(either.features)
+
+    def test_missing_values_of_every_kind(self):
+        """None, NaN, and the NA of pandas' own types."""
+        for kind in (object, "string"):
+            nodes = self.nodes.astype({"class": kind}).assign(a=pd.array([1, None, 3], dtype="Int64"))
+            graph = from_pandas(self.edges, nodes)
+            assert graph.labels.tolist() == [0, -1, 1]
+            assert "a (missing)" in graph.feature_names
 
     def test_defaults(self):
         graph = from_pandas(self.edges, self.nodes)

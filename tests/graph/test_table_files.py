@@ -84,3 +84,25 @@ def test_numbers_too_large_for_ids_are_text(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="cannot be read"):
         read_table(tmp_path / "edges.csv", ["source", "target"], np.int64)
     assert read_table(tmp_path / "edges.csv", ["source", "target"])["target"].tolist() == ["9" * 400]
+
+
+def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
+    """What spreadsheets write where a comma stands before the decimals, with a mark before the header."""
+    path = tmp_path / "nodes.csv"
+    text = 'id;amount;share;town;grade\n007;1606,46;0,5;"Bonn; Köln";1,5\n8;;-2;Ulm, Neu;gut\n9;12;1e-3;;\n'
+    path.write_text(text, encoding="utf-8-sig")
+    table = read_table(path, {"id"})
+    assert table["id"].tolist() == ["007", "8", "9"]
+    np.testing.assert_array_equal(table["amount"], [1606.46, np.nan, 12])
+    np.testing.assert_array_equal(table["share"], [0.5, -2, 0.001])
+    assert table["town"].tolist()[:2] == ["Bonn; Köln", "Ulm, Neu"]
+    assert table["grade"].tolist()[:2] == ["1,5", "gut"]  # text, as one cell is no number
+    path.write_text(text.replace("-2;", "-2;;"))
+    with pytest.raises(GraphError, match="line 3: 6 cells where the header names 5"):
+        read_table(path, {"id"})
+
+
+def test_a_header_with_commas_is_separated_by_them(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.csv"
+    path.write_text("id,a;b\n1,2;3\n")
+    assert list(read_table(path, {"id"})) == ["id", "a;b"]

@@ -111,7 +111,7 @@ def _victim(
     from discreet.release.load import load_release
 
     loaded = load_release(release)
-    return Victim(loaded, data.load(loaded._checked_privacy().level), uncovered=uncovered)
+    return Victim(loaded, data.load(loaded._checked_privacy().level, loaded.schema_), uncovered=uncovered)
 
 
 def _shadow(name: str, data: DataOptions) -> Graph:

@@ -117,6 +117,8 @@ def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json:
     print_rows(rows[:MOST_ROWS], as_json=False)
     if len(rows) > MOST_ROWS:
         print(f"… and {len(rows) - MOST_ROWS} more columns: --json has all of them")
+    if graph.schema is not None and graph.schema.label is None:
+        print("\nno column holds labels (label, class or y): --column label=NAME names one, for training")
 
 
 def _draft(graph: Graph, path: Path) -> None:

@@ -19,6 +19,7 @@ from discreet.limits import SEED, THREADS, shown
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
     from discreet.graph.schema import Schema
+    from discreet.graph.tables import OtherLabels
     from discreet.methods.base import NodeClassifier
     from discreet.methods.parameters import Compute
     from discreet.methods.recommend import Recommendation
@@ -149,11 +150,17 @@ class GraphOptions:
     mmap: Mmap = False
 
     def read(
-        self, release: Schema | None = None, *, drafting: bool = False, engine: GraphReader | None = None
+        self,
+        release: Schema | None = None,
+        *,
+        drafting: bool = False,
+        engine: GraphReader | None = None,
+        other_labels: OtherLabels = "ignore",
     ) -> Graph:
         """The graph, without a split; by the schema of a release, where it is to be predicted on.
 
         ``drafting`` ignores columns of tables that cannot be read, for a first look. An ``engine`` reads partitions.
+        ``other_labels`` says what becomes of labels that the release does not know.
         """
         if engine is not None:
             if self.columns or any(given is not None for given in (self.schema, self.directed, self.edges_until)):
@@ -176,7 +183,8 @@ class GraphOptions:
             return resolve(self.data, self.data_root, self.directed, **fetched, **options)
         if self.schema is not None:
             raise ParameterError("a release brings its own schema: leave --schema out")
-        return resolve(self.data, self.data_root, self.directed, reader=release, **fetched, **options)
+        fetched |= {"reader": release, "other_labels": other_labels}
+        return resolve(self.data, self.data_root, self.directed, **fetched, **options)
 
 
 @dataclass(frozen=True)
@@ -188,11 +196,15 @@ class DataOptions(GraphOptions):
     seed: Seed = 0
 
     def load(self, level: Level, release: Schema | None = None, engine: GraphReader | None = None) -> Graph:
-        """The graph with its split; one that reads labels is refused where the level protects them."""
+        """The graph with its split; one that reads labels is refused where the level protects them.
+
+        By the schema of a release it is read for figures on labels: one that the release does not know is refused, as
+        figures on the others alone would pass for figures on all.
+        """
         from discreet.graph.splits import check_public, split
 
         check_public(self.split, level.private)
-        return split(self.read(release, engine=engine), self.split, self.seed)
+        return split(self.read(release, engine=engine, other_labels="refuse"), self.split, self.seed)
 
 
 @dataclass(frozen=True)

@@ -86,9 +86,9 @@ def _release_page(folder: Path, beside: BesideOptions, data: MeasuredOn, private
 
 
 def _measured(folder: Path, data: MeasuredOn, private_figures: bool) -> Paid:
-    from discreet.privacy.levels import parse_level
-    from discreet.privacy.release_folder import read_certificate
+    from discreet.release.load import load_release
     from discreet.release.report.accuracy import accuracy_paid
 
-    level = parse_level(read_certificate(folder)["level"]["spec"])
-    return accuracy_paid(folder, data.load(level), private_figures)
+    estimator = load_release(folder)
+    graph = data.load(estimator._checked_privacy().level, estimator.schema_)
+    return accuracy_paid(estimator, graph, private_figures)

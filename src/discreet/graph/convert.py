@@ -53,9 +53,10 @@ def as_graph(given: GraphLike) -> Graph:
         return given
     if any(kind.__module__.split(".")[0] == "torch_geometric" for kind in type(given).__mro__):
         return from_pyg(given)
+    kind = f"{type(given).__module__.split('.')[0]}.{type(given).__name__}".removeprefix("builtins.")
     raise UnsupportedError(
-        f"a graph is wanted, not {type(given).__name__}: build one with discreet.Graph.from_edges, from_pyg, "
-        "from_networkx, from_pandas or from_scipy"
+        f"a graph is wanted, not {kind}: build one with "
+        "discreet.load, discreet.Graph.from_edges, or discreet.graph.from_pyg, from_networkx, from_pandas or from_scipy"
     )
 
 
@@ -86,9 +87,13 @@ def from_pyg(
         if weights == "read" and attribute == "edge_weight":
             continue
         if weights != "ignore" and given is not None and not bool((given == 1).all()):
-            how = 'read them, clipped to [0, 1], with weights="read", or drop' if attribute == "edge_weight" else "drop"
-            raise GraphError(f'data.{attribute} holds weights of edges: {how} them with weights="ignore"')
-    source, target = data.edge_index.cpu().numpy()
+            read = 'with weights="read", clipped to [0, 1], or ' if attribute == "edge_weight" else ""
+            what = "weights" if given.dim() == 1 or given.shape[-1] == 1 else "features"
+            raise GraphError(
+                f"data.{attribute} holds {what} of edges: read the graph {read}without them, "
+                'discreet.graph.from_pyg(data, weights="ignore")'
+            )
+    source, target = _pyg_ends(data.edge_index)
     masks, splits = _pyg_masks(data)
     if directed is None:
         directed = bool(data.get("directed", False))
@@ -149,7 +154,16 @@ def _refuse_other_data(data: Any) -> None:
         raise UnsupportedError(f"from_pyg takes a torch_geometric.data.Data, not {type(data).__name__}")
     for attribute in ("x", "edge_index"):
         if data.get(attribute) is None:
-            raise GraphError(f"data.{attribute} is missing")
+            stored = data.get("adj_t") is not None and attribute == "edge_index"
+            raise GraphError(f"data.{attribute} is missing" + (": data.adj_t is not read" if stored else ""))
+
+
+def _pyg_ends(edge_index: Tensor) -> Array:
+    """Sources above targets."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        shape = tuple(edge_index.shape)
+        raise GraphError(f"data.edge_index must have two rows, of sources and of targets, not shape {shape}")
+    return edge_index.detach().cpu().numpy()
 
 
 def _pyg_weights(data: Any) -> Array:

@@ -21,6 +21,7 @@ from discreet.graph.ogb import read_ogb
 from discreet.graph.partitions import has_partitions
 from discreet.graph.readers import Raw
 from discreet.graph.schema import AS_IS, Column, Schema
+from discreet.graph.tables import OtherLabels
 
 ENVIRONMENT = "DISCREET_DATA"
 SYNTHETIC = "csbm"
@@ -129,6 +130,7 @@ def resolve(
     directed: bool | None = None,
     *,
     reader: Schema | None = None,
+    other_labels: OtherLabels = "ignore",
     trust_download: bool = False,
     **options: Any,
 ) -> Graph:
@@ -138,12 +140,13 @@ def resolve(
     :func:`discreet.graph.load_path`); everything else is a name. A known name wins over a folder called so.
 
     ``reader`` is the schema of a model (``model.schema_``) by which tables are to be read for a prediction: labels that
-    the model does not know are left out. A model that was not trained on tables takes their numbers as they are.
+    the model does not know are left out, or refused, as ``other_labels`` says. A model that was not trained on tables
+    takes their numbers as they are.
     """
     if is_path(data):
         folder = expand_home(data)
         if reader is not None and folder.is_dir() and not has_partitions(folder):
-            options = {"schema": _for_prediction(reader), "other_labels": "ignore", **options}
+            options = {"schema": _for_prediction(reader), "other_labels": other_labels, **options}
         return load_path(data, directed=directed, **options)
     if options.get("mmap"):
         raise ParameterError("features can be left on disk where a graph is one .npz file: give its path")

@@ -158,7 +158,8 @@ def _encode_category(values: pd.Series, column: Column) -> tuple[Any, list[str]]
         row = int((codes == _UNKNOWN).argmax())
         raise GraphError(
             f"column {column.name!r} holds {words[row]!r} (row {row}), which is not among its categories "
-            f"({', '.join(listed[:12])}): add it, or declare other = true"
+            f"({', '.join(listed[:12])}): list it, or declare other = true, in the schema that the model is trained "
+            "with"
         )
     shape, rows = (len(words), len(names)), np.arange(len(words))
     if len(names) > WIDE_CATEGORIES:
@@ -181,7 +182,8 @@ def _code(word: str | None, place: dict[str, int], missing: int | None, other: i
 def _refuse_missing(column: Column, gone: BoolArray) -> None:
     raise GraphError(
         f"column {column.name!r} has {int(gone.sum())} missing values (first in row {int(gone.argmax())}), and its "
-        'schema does not say what they become: declare missing = a value, or missing = "indicator"'
+        'schema does not say what they become: declare missing = a value, or missing = "indicator", in the schema '
+        "that the model is trained with"
     )
 
 

@@ -429,7 +429,10 @@ def checked_mask(name: str, mask: BoolArray | None) -> BoolArray:
     if name not in MASKS:
         raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r}")
     if mask is None:
-        raise GraphError(f"the graph has no {name} mask: split it first, for example with discreet.split")
+        raise GraphError(
+            f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '
+            'splits that it brought: discreet.split(data, "mask:0") where masks have several columns'
+        )
     return mask
 
 

@@ -68,8 +68,8 @@ def decode_classes(labels: IntArray, class_names: tuple[str, ...] | None) -> lis
 
 def _class_name(value: Any) -> str | None:
     """One spelling for one class: 3, 3.0 and "3" are the same."""
-    if value is None or value != value:  # NaN and pandas.NaT differ from themselves
-        return None
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return None  # NaN and pandas.NaT differ from themselves, and pandas.NA does not even compare
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     text = re.sub(r"^(-?[0-9]+)\.0$", r"\1", str(value).strip())

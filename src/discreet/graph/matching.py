@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from discreet.errors import ParameterError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import Graph, PublicFacts
-from discreet.graph.schema import Schema, shorten
+from discreet.graph.schema import IGNORE, Column, Schema, shorten
 
 
 def match_graph(graph: Graph, schema: Schema, public: PublicFacts) -> Graph:
@@ -23,13 +23,23 @@ def match_graph(graph: Graph, schema: Schema, public: PublicFacts) -> Graph:
 
 
 def _check_encoding(graph: Graph, schema: Schema) -> None:
-    ours, theirs = schema.columns, None if graph.schema is None else graph.schema.columns
-    if ours is None or theirs is None or set(ours) == set(theirs):
+    if schema.columns is None or graph.schema is None or graph.schema.columns is None:
         return
+    ours, theirs = (_read_columns(each.columns) for each in (schema, graph.schema))
+    if ours == theirs:
+        return
+    missing = sorted({column.name for column in ours} - {column.name for column in theirs})
+    if missing:
+        raise ParameterError(f"the graph lacks columns that the model was fitted on: {shorten(missing)}")
     raise ParameterError(
         "the graph was read from a table by another schema than the model's: read it with schema=model.schema_, "
         "so that ranges and categories are those of training"
     )
+
+
+def _read_columns(columns: tuple[Column, ...] | None) -> set[Column]:
+    """Those that give features: what else a table holds is no matter."""
+    return {column for column in columns or () if column.kind != IGNORE}
 
 
 def _check_weights(graph: Graph, public: PublicFacts) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from discreet.arrays import IntArray
 from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph.clean import UNLABELLED
+from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import Graph
 
 FORMS = "75/10/15, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9"
@@ -30,8 +31,10 @@ _INDUCTIVE = re.compile(rf"({_NUMBER})/({_NUMBER}):inductive")
 _PUBLISHED = re.compile(r"public|[a-z][a-z-]*:[0-9]+")
 
 
-def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
+def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
     """The same graph with train, validation and test masks as ``spec`` says (see the table above).
+
+    A ``torch_geometric.data.Data`` is read by ``from_pyg`` first.
 
     A split by per cent depends on the seed and the number of nodes alone (unlabelled nodes are in it, and
     skipped by training and scoring). So many labels per class looks at the labels, and so did those who published
@@ -41,7 +44,7 @@ def split(graph: Graph, spec: str, seed: int = 0) -> Graph:
     if not isinstance(spec, str):
         raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
     spec = spec.strip()
-    return _masked(graph, spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
+    return _masked(as_graph(graph), spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
 
 
 def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
@@ -141,7 +144,9 @@ def _inductive(graph: Graph, spec: str, shares: list[float], rng: np.random.Gene
 def _labelled(graph: Graph) -> IntArray:
     labelled = np.flatnonzero(graph.labels != UNLABELLED)
     if len(labelled) == 0:
-        raise GraphError("the graph has no labels, so there is nothing to split")
+        nameless = graph.schema is not None and graph.schema.label is None
+        hint = ": the table has no column label, class or y; --column label=NAME names another" if nameless else ""
+        raise GraphError(f"the graph has no labels, so there is nothing to split{hint}")
     return labelled
 
 

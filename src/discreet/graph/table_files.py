@@ -1,5 +1,8 @@
 """Tables from files: CSV, TSV and Parquet, each with a header that names every column.
 
+A CSV file is separated by commas, or by semicolons where its header has those and no comma, as spreadsheets write it in
+countries that put a comma before the decimals; in such a file a column of numbers may have decimal commas.
+
 A row with too few or too many cells is refused with its line, before anything else reads the file: parsers fill or drop
 cells in silence, and a shifted row trains a wrong model without a word.
 """
@@ -19,9 +22,10 @@ from discreet.graph.encoding import MISSING_WORDS
 if TYPE_CHECKING:
     import pandas as pd
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET = (".parquet", ".pq")
-TABLE_SUFFIXES = (*SEPARATORS, *PARQUET)
+TEXT, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
+TABLE_SUFFIXES = (*TEXT, *PARQUET)
+COMMA, SEMICOLON, TAB = ",", ";", "\t"
+DECIMAL_COMMA = r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?"
 WIDE = 500  # from so many columns on, a reader of plain numbers is many times faster than a general one
 _BLOCK = 1 << 24
 """Bytes that are read at once."""
@@ -68,13 +72,13 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
         _check_cells(path)
         table = _reading(path, pd.read_parquet, path)
         return table if table.index.names == [None] else table.reset_index()
-    columns, separator = read_header(path), SEPARATORS[path.suffix]
+    columns, separator = read_header(path), _reading(path, _separator, path)
     rows, quoted = _check_rows(path, separator, len(columns))
     if len(columns) >= WIDE and not quoted:
         return _read_wide(path, separator, columns, as_text, rows)
     # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
     missing = {column: list(MISSING_WORDS) for column in columns if column not in as_text}
-    return _reading(
+    table = _reading(
         path,
         pd.read_csv,
         path,
@@ -86,6 +90,19 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
         encoding="utf-8-sig",
         low_memory=False,
     )
+    return _with_decimal_points(table, as_text) if separator == SEMICOLON else table
+
+
+def _with_decimal_points(table: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
+    """The table with columns of numbers that have decimal commas read as numbers; every cell of them must be one."""
+    for name in table.columns:
+        cells = table[name]
+        if name in as_text or cells.dtype != object:
+            continue
+        known = cells.dropna().astype(str).str.strip()
+        if len(known) and known.str.fullmatch(DECIMAL_COMMA).all():
+            table[name] = known.str.replace(COMMA, ".").astype(np.float64).reindex(table.index)
+    return table
 
 
 # -------------------------------------------------------------------- rows of one length
@@ -178,8 +195,17 @@ def _read_wide(path: Path, separator: str, columns: list[str], as_text: Collecti
 # -------------------------------------------------------------------- libraries and their complaints
 
 
+def _separator(path: Path) -> str:
+    """What stands between the cells; a header of names has commas or semicolons, not both."""
+    if path.suffix == ".tsv":
+        return TAB
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next((line for line in file if line.strip()), "")
+    return SEMICOLON if SEMICOLON in header and COMMA not in header else COMMA
+
+
 def _first_row(path: Path) -> list[str]:
-    separator = SEPARATORS[path.suffix]
+    separator = _separator(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
         for cells in csv.reader(file, delimiter=separator, strict=True):
             if cells:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from discreet.graph.graph import Graph
 from discreet.graph.parts import LABELS
+from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import find_method, load_method
 from discreet.privacy.budget import Privacy
 from discreet.release.evaluate import are_covered, evaluate
-from discreet.release.load import load_release
 
 FIGURES = {"accuracy": "accuracy", "balanced-accuracy": "balanced accuracy", "macro-f1": "macro-F1"}
 
@@ -30,13 +29,12 @@ class Paid(NamedTuple):
     withheld: str | None
 
 
-def accuracy_paid(folder: Path, graph: Graph, private_figures: bool) -> Paid:
+def accuracy_paid(estimator: NodeClassifier, graph: Graph, private_figures: bool) -> Paid:
     """Figures of the release on the test nodes, of ``mlp``, and where private figures are asked for of ``gcn``.
 
     Guarantee: without ``private_figures`` every figure is a function of the release and of what the level takes as
     public. ``mlp`` reads no edge; ``gcn`` without privacy reads all of them, and even its accuracy tells of them.
     """
-    estimator = load_release(folder)
     privacy = estimator._checked_privacy()
     if LABELS in privacy.level.private and not private_figures:
         return Paid([], "labels are private at this level: figures of them are for the holder's eyes")
