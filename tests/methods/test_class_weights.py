@@ -39,7 +39,7 @@ def found(method: str, **settings: Any) -> float:
     return rows["fraud"]
 
 
-@pytest.mark.parametrize("method", ["mlp", "gap", "dpdgc", "hop-bayes"])
+@pytest.mark.parametrize("method", ["mlp", "gap", "dpdgc", "hop-bayes", "progap", "lpgnet", "gcon", "gcon-ssp"])
 def test_balanced_and_declared_weights_find_more_of_a_rare_class(method: str) -> None:
     plain = found(method)
     assert found(method, class_weight="balanced") > plain + 0.3
@@ -64,7 +64,7 @@ def test_an_unknown_class_is_refused() -> None:
 
 # -------------------------------------------------------------------- private labels
 
-WITH_STEPS = ("dp-mlp", "dp-gnn", "dpdgc", "gap")
+WITH_STEPS = ("dp-mlp", "dp-gnn", "dpdgc", "gap", "progap", "dpar")
 
 
 def found_privately(method: str, **settings: Any) -> float:
@@ -88,11 +88,12 @@ def test_declared_weights_are_free_and_counts_are_charged(method: str) -> None:
     facts = rare().public
     plain = make(method, NODE).plan(facts)
     assert make(method, NODE, class_weight={"fraud": 12.0}).plan(facts) == plain
-    for spec, moved in ((NODE, 1.0), (f"{NODE},change=replace", 2**0.5), ("neighbor:2,max_degree=3", 2**0.5)):
+    levels = ((NODE, 1.0), (f"{NODE},change=replace", 2**0.5), ("neighbor:2,max_degree=3", 2**0.5))
+    for spec, moved in levels[: 2 if method == "dpar" else 3]:
         counted = make(method, spec, class_weight="balanced").plan(facts)
         assert counted.stage(COUNTS).sensitivity == moved
         assert counted.epsilon <= 1.0
-    if method != "dp-mlp":
+    if method not in ("dp-mlp", "dpar"):
         assert not make(method, "edge", class_weight="balanced").plan(facts).has(COUNTS)
 
 

@@ -95,9 +95,11 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
 
 def _with_decimal_points(table: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
     """The table with columns of numbers that have decimal commas read as numbers; every cell of them must be one."""
+    import pandas as pd
+
     for name in table.columns:
         cells = table[name]
-        if name in as_text or cells.dtype != object:
+        if name in as_text or pd.api.types.is_numeric_dtype(cells.dtype):
             continue
         known = cells.dropna().astype(str).str.strip()
         if len(known) and known.str.fullmatch(DECIMAL_COMMA).all():

@@ -12,7 +12,7 @@ from discreet.graph.parts import PrivatePart
 from discreet.ops.moments import cross_moments, pack, packed_length
 from discreet.ops.rows import cut_rows
 from discreet.privacy.query import PUBLISHED, Bound
-from discreet.queries.propagated import RestartQuery, row_norm_bound
+from discreet.queries.propagated import RestartQuery, cut_shares, row_norm_bound
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,12 @@ class SmoothedLabelMoments(Moments):
 
 @dataclass(frozen=True)
 class SmoothedFeatureMoments(Moments):
-    """ZᵀY beside w·ZᵀZ for Z = R_m X, as ``ops.moments.pack`` lays them out (``width`` is that of Z).
+    """ZᵀUY beside w·ZᵀUZ for Z = R_m X, as ``ops.moments.pack`` lays them out (``width`` is that of Z).
 
-    Guarantee. *Neighbours*: one undirected edge more or less. *Bound*: :func:`packed_sensitivity`, for every X and Y.
+    U holds public ``shares``, how much each row that enters counts, cut to [0, 1] here; 1 where none are given.
+
+    Guarantee. *Neighbours*: one undirected edge more or less. *Bound*: :func:`packed_sensitivity`, for every X, Y and
+    U: rows √u·z and √u·y are no longer than z and y, and move by no more.
     """
 
     proof: ClassVar[str] = PUBLISHED
@@ -85,10 +88,20 @@ class SmoothedFeatureMoments(Moments):
         found = packed_sensitivity(self.psi(), self.steps, target_norm=target_norm, gram_weight=self.gram_weight)
         return self.bound_at(found, "l2")
 
-    def answer(self, private: PrivatePart, *, rows: FloatArray, labels: FloatArray, **inputs: Any) -> FloatArray:
+    def answer(
+        self,
+        private: PrivatePart,
+        *,
+        rows: FloatArray,
+        labels: FloatArray,
+        shares: FloatArray | None = None,
+        **inputs: Any,
+    ) -> FloatArray:
         """Smooth the rows of all nodes; the nodes that enter are summed over."""
         embedded, centred = self.projected(rows, labels)
-        return pack(self.spread(private, embedded), centred[self.nodes(private)], self.gram_weight)
+        nodes = self.nodes(private)
+        roots = np.sqrt(cut_shares(shares, len(nodes)))[:, None]
+        return pack(self.spread(private, embedded) * roots, centred[nodes] * roots, self.gram_weight)
 
 
 def centred_norm(classes: int) -> float:

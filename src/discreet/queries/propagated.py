@@ -75,11 +75,12 @@ class PropagatedRows(RestartQuery):
     """[Z | Y]: Z = R_m X for public rows X of norm at most 1, one row per node that enters, beside public targets Y.
 
     Inputs: ``rows`` (X, one per node, cut at norm 1 here); for each node that enters, ``targets`` (Y, cut to [0, 1]
-    here) and ``usable``, a column of zeros and ones: rows that count.
+    here) and ``usable``, a column of zeros and ones: rows that count. Where the query is ``weighed``, also ``shares``:
+    for each node that enters, how much its loss counts, cut to [0, 1] here; they are one more column, [Z | Y | u].
 
     Guarantee. *Neighbours*: one undirected edge more or less. *Bound*: Σᵢ‖zᵢ − z′ᵢ‖ ≤ Ψ of
-    :func:`restart_sensitivity` for every X, Y and ``usable``; Y is the same on both. *Edge case*: rows that are not
-    finite count as zero.
+    :func:`restart_sensitivity` for every X, Y, ``usable`` and u; Y and u are the same on both. *Edge case*: rows that
+    are not finite count as zero.
     The fields from ``loss`` on say what the mechanism does with it, see ``mechanisms.objective``.
     """
 
@@ -94,6 +95,7 @@ class PropagatedRows(RestartQuery):
     bounds: Bounds = "sharp"
     extra_ridge: float = 0.0
     noise_rate: float = math.inf
+    weighed: bool = False
     mechanism: ClassVar[str] = "objective"
     proof: ClassVar[str] = PUBLISHED
 
@@ -104,8 +106,8 @@ class PropagatedRows(RestartQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Z beside Y."""
-        return (self.count, self.width + self.classes)
+        """Z beside Y, and beside the shares of rows where they have any."""
+        return (self.count, self.width + self.classes + self.weighed)
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
@@ -134,6 +136,7 @@ class PropagatedRows(RestartQuery):
             "ridge": self.ridge,
             "gradient_norm": self.gradient_norm,
             "extra_ridge": self.extra_ridge,
+            **({"weighed": True} if self.weighed else {}),
         }
         if isinstance(self.level, NoPrivacy):
             return plain
@@ -146,12 +149,29 @@ class PropagatedRows(RestartQuery):
         }
 
     def answer(
-        self, private: PrivatePart, *, rows: FloatArray, targets: FloatArray, usable: FloatArray, **inputs: Any
+        self,
+        private: PrivatePart,
+        *,
+        rows: FloatArray,
+        targets: FloatArray,
+        usable: FloatArray,
+        shares: FloatArray | None = None,
+        **inputs: Any,
     ) -> FloatArray:
         """Propagate all rows, keep those of the nodes that enter."""
         counts = np.where(np.asarray(usable) > 0, 1.0, 0.0)
         found = self.spread(private, cut_rows(rows, 1.0)) * counts
-        return np.hstack([found, np.clip(np.nan_to_num(targets), 0.0, 1.0) * counts])
+        beside = [np.clip(np.nan_to_num(targets), 0.0, 1.0) * counts]
+        if self.weighed:
+            beside.append(cut_shares(shares, self.count)[:, None])
+        return np.hstack([found, *beside])
+
+
+def cut_shares(shares: FloatArray | None, count: int) -> FloatArray:
+    """One number in [0, 1] for each row that enters; 1 where nothing is said, 0 for what is no number."""
+    if shares is None:
+        return np.ones(count)
+    return np.asarray(np.clip(np.nan_to_num(np.asarray(shares, dtype=np.float64)), 0.0, 1.0)).reshape(count)
 
 
 def lemma_bound(alpha: float, m: float) -> float:

@@ -112,6 +112,7 @@ def _steps(spec: str, users: int, rate: float, batch_size: int | None, published
             "network": _network(facts, rng, hostility),
             "sources": _sources(sample, facts, rng),
             "picks": None if hostility == "zeros" else _picks(_rows(sample, facts), candidates, rng, hostility),
+            "class_shares": hostile_rows(1, facts.num_classes, rng, hostility)[0] if rng.integers(2) else None,
         }
 
     mode = "published" if published else f"{users} users, rate {rate}"

@@ -22,11 +22,21 @@ def _entering(facts: PublicFacts, everyone: bool) -> int:
     return facts.num_nodes if everyone else facts.num_train
 
 
-def _rows(steps: tuple[float, ...], everyone: bool) -> QueryCase:
+def _rows(steps: tuple[float, ...], everyone: bool, weighed: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> PropagatedRows:
         count, width = _entering(facts, everyone), len(steps) * WIDTH
         return PropagatedRows(
-            EdgeLevel(), ALPHA, steps, everyone, count, width, CLASSES, loss="soft-margin", loss_width=1.0, ridge=1.0
+            EdgeLevel(),
+            ALPHA,
+            steps,
+            everyone,
+            count,
+            width,
+            CLASSES,
+            loss="soft-margin",
+            loss_width=1.0,
+            ridge=1.0,
+            weighed=weighed,
         )
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
@@ -35,9 +45,11 @@ def _rows(steps: tuple[float, ...], everyone: bool) -> QueryCase:
             "rows": hostile_rows(public.num_nodes, WIDTH, rng, hostility),
             "targets": hostile_rows(count, CLASSES, rng, hostility),
             "usable": rng.random((count, 1)) < 0.8,
+            "shares": hostile_rows(count, 1, rng, hostility)[:, 0],
         }
 
-    return QueryCase(f"propagated rows, steps {steps}, {_whose(everyone)}", "edge", make, inputs)
+    named = "weighed propagated rows" if weighed else "propagated rows"
+    return QueryCase(f"{named}, steps {steps}, {_whose(everyone)}", "edge", make, inputs)
 
 
 def _moments(smooth: str, steps: tuple[float, ...], everyone: bool) -> QueryCase:
@@ -50,6 +62,9 @@ def _moments(smooth: str, steps: tuple[float, ...], everyone: bool) -> QueryCase
         return {
             "rows": hostile_rows(public.num_nodes, WIDTH, rng, hostility),
             "labels": hostile_rows(public.num_nodes, CLASSES, rng, hostility),
+            "shares": hostile_rows(_entering(public.facts, everyone), 1, rng, hostility)[:, 0]
+            if rng.integers(2)
+            else None,
         }
 
     return QueryCase(f"moments of smoothed {smooth}, steps {steps}, {_whose(everyone)}", "edge", make, inputs)
@@ -61,6 +76,7 @@ def _whose(everyone: bool) -> str:
 
 CASES = [
     *(_rows(steps, everyone) for steps in STEPS for everyone in (True, False)),
+    *(_rows(STEPS[2], everyone, weighed=True) for everyone in (True, False)),
     *(
         _moments(smooth, steps, everyone)
         for smooth in ("labels", "features")

@@ -13,7 +13,7 @@ def problem(loss, ridge=0.01, tilt=30.0, n=200, d=5, seed=0):
     rng = np.random.default_rng(seed)
     z = unit_rows(rng.standard_normal((n, d)))
     y = np.eye(loss.classes)[rng.integers(loss.classes, size=n)]
-    return Problem(z, y, ridge, tilt * rng.standard_normal((d, loss.classes)), loss)
+    return Problem(z, y, ridge, tilt * rng.standard_normal((d, loss.classes)), loss, rng.random(n))
 
 
 @pytest.mark.parametrize("loss", [SoftMargin(3), PseudoHuber(3, 0.1), PseudoHuber(3, 1.0)], ids=repr)
@@ -26,7 +26,7 @@ def test_agrees_with_an_independent_optimiser(loss, ridge, tilt):
     def total(flat):
         t = flat.reshape(theta.shape)
         scores = given.rows @ t
-        fit = loss.value(scores, given.targets).sum() / len(scores)
+        fit = (given.shares @ loss.value(scores, given.targets)).sum() / len(scores)
         return fit + ridge / 2 * (t**2).sum() + (given.tilt * t).sum() / len(scores)
 
     reference = minimize(
@@ -44,7 +44,7 @@ def test_the_gradient_is_that_of_the_perturbed_objective():
     theta = np.random.default_rng(1).standard_normal((3, 2))
 
     def total(t):
-        fit = given.loss.value(given.rows @ t, given.targets).sum() / 20
+        fit = (given.shares @ given.loss.value(given.rows @ t, given.targets)).sum() / 20
         return fit + given.ridge / 2 * (t**2).sum() + (given.tilt * t).sum() / 20
 
     numeric = np.zeros_like(theta)

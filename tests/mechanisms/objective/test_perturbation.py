@@ -126,7 +126,7 @@ def test_noise_is_uniform_in_direction_and_erlang_in_radius():
 # -------------------------------------------------------------------- ε a second way: integrate the density
 
 
-def exact_epsilon(z, neighbour, targets, q, ridge, *, rate_factor=1.0):
+def exact_epsilon(z, neighbour, targets, q, ridge, *, rate_factor=1.0, shares=1.0):
     """The least ε of the exact minimiser at q.delta for one-dimensional rows, from its density, both ways."""
     noise = objective.perturbation(q, ridge)
     reach = 8 * objective.norm_bound(q, ridge)
@@ -135,8 +135,8 @@ def exact_epsilon(z, neighbour, targets, q, ridge, *, rate_factor=1.0):
 
     def density(rows, y):
         scores = rows[:, None] * grid
-        b = -(rows @ q.loss.slope(scores, y[:, None]) + len(rows) * noise.total_ridge * grid)
-        jacobian = (rows**2) @ q.loss.curvature(scores, y[:, None]) + len(rows) * noise.total_ridge
+        b = -((shares * rows) @ q.loss.slope(scores, y[:, None]) + len(rows) * noise.total_ridge * grid)
+        jacobian = (shares * rows**2) @ q.loss.curvature(scores, y[:, None]) + len(rows) * noise.total_ridge
         rate = noise.rate * rate_factor
         return jacobian * rate / 2 * np.exp(-rate * np.abs(b)) + 1e-300
 
@@ -185,6 +185,17 @@ def test_the_exact_minimiser_keeps_its_epsilon(loss, bounds):
         assert worst > 0.9  # the sharp bounds leave little to gain
 
 
+def test_weighed_rows_keep_its_epsilon():
+    """Shares from 0 to 1, the planted fault being one of 2: a class that counts for twice what noise was made for."""
+    rng = np.random.default_rng(0)
+    z, other = np.array([1.0, -1.0, 0.5]), np.array([0.1, -0.1, 0.5])
+    q = facts(rows=3, width=1, classes=2, sensitivity=1.8, loss=SoftMargin(2), delta=1e-2, bounds="sharp")
+    targets, ridge = np.eye(2)[[0, 1, 1]], 20 * objective.ridge_floor(q)
+    for shares in (*rng.random((6, 3)), np.array([1.0, 0.05, 0.05]), np.zeros(3)):
+        assert exact_epsilon(z, other, targets, q, ridge, shares=shares) <= 1.0
+    assert exact_epsilon(z, other, targets, q, ridge, shares=np.full(3, 2.0)) > 1.5
+
+
 def test_half_the_noise_breaks_the_promise():
     """The planted fault: β doubled. The integration above sees it at once."""
     z, other = np.array([1.0, -1.0]), np.array([0.1, -0.1])
@@ -221,8 +232,10 @@ def test_the_two_steps_of_the_proof_hold_in_several_dimensions(loss):
 # -------------------------------------------------------------------- the release
 
 
-def stage(n=40, d=2, classes=2, epsilon=1.0, delta=1e-5):
-    query = PropagatedRows(EdgeLevel(), 0.6, (1,), True, n, d, classes, loss="soft-margin", loss_width=1.0, ridge=1.0)
+def stage(n=40, d=2, classes=2, epsilon=1.0, delta=1e-5, weighed=False):
+    query = PropagatedRows(
+        EdgeLevel(), 0.6, (1,), True, n, d, classes, loss="soft-margin", loss_width=1.0, ridge=1.0, weighed=weighed
+    )
     return objective.objective_stage("minimiser", query, objective.draft_event(epsilon, delta))
 
 
@@ -277,6 +290,26 @@ def test_rows_beyond_norm_one_and_targets_outside_the_unit_interval_are_refused(
         objective.release(rows() * np.array([3, 3, 1, 1]), stage(), np.random.default_rng(0))
     with pytest.raises(ParameterError, match="between 0 and 1"):
         objective.release(rows() * np.array([1, 1, 2, 2]), stage(), np.random.default_rng(0))
+
+
+def test_rows_count_by_their_shares():
+    """Ones change nothing, a row of share zero is not there, and the noise is the same; beyond one they are refused."""
+    plain, weighed = stage(), stage(weighed=True)
+    assert plain.event == weighed.event
+    assert plain.noise_std == weighed.noise_std
+
+    def found(value, given=weighed):
+        return objective.release(value, given, np.random.default_rng(3))
+
+    ones, half = np.ones((40, 1)), np.repeat([[1.0], [0.0]], 20, axis=0)
+    np.testing.assert_array_equal(found(np.hstack([rows(), ones])), found(rows(), plain))
+    others = rows().copy()
+    others[20:, :2] *= -1
+    one, two = (found(np.hstack([value, half])) for value in (rows(), others))
+    np.testing.assert_array_equal(one, two)
+    assert not np.allclose(one, found(rows(), plain))
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        found(np.hstack([rows(), 2 * ones]))
 
 
 def test_without_privacy_the_plain_minimiser_comes_back():

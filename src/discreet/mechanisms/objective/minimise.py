@@ -21,19 +21,29 @@ class NotMinimisedError(DiscreetError, RuntimeError):
 
 
 class Problem(NamedTuple):
-    """(1/n₁)Σᵢ ℓ(zᵢᵀθ; yᵢ) + (ridge/2)‖θ‖² + bᵀθ/n₁, a column of Y and of B for each class."""
+    """(1/n₁)Σᵢ uᵢℓ(zᵢᵀθ; yᵢ) + (ridge/2)‖θ‖² + bᵀθ/n₁, a column of Y and of B for each class.
+
+    Without ``shares`` every uᵢ is 1.
+    """
 
     rows: FloatArray
     targets: FloatArray
     ridge: float
     tilt: FloatArray
     loss: ScalarLoss
+    shares: FloatArray | None = None
+
+    def weighed(self, losses: FloatArray) -> FloatArray:
+        """Losses or their derivatives, one row per row of Z, times the shares of the rows."""
+        if self.shares is None:
+            return losses
+        return losses * (self.shares if losses.ndim == 1 else self.shares[:, None])
 
 
 def gradient(problem: Problem, theta: FloatArray) -> FloatArray:
     """∇L at Θ, all classes side by side (d × c)."""
-    z, y, ridge, tilt, loss = problem
-    return np.asarray((z.T @ loss.slope(z @ theta, y) + tilt) / len(z) + ridge * theta)
+    z, y, ridge, tilt, loss, _ = problem
+    return np.asarray((z.T @ problem.weighed(loss.slope(z @ theta, y)) + tilt) / len(z) + ridge * theta)
 
 
 def minimise(problem: Problem, tolerance: float, max_steps: int = MAX_NEWTON_STEPS) -> FloatArray:
@@ -69,14 +79,14 @@ def _newton(problem: Problem, tolerance: float, max_steps: int) -> FloatArray:
 
 
 def _hessian(problem: Problem, theta: FloatArray) -> FloatArray:
-    z, y, ridge, _, loss = problem
-    weighted = z * loss.curvature(z @ theta, y)[:, None]
+    z, y, ridge, _, loss, _ = problem
+    weighted = z * problem.weighed(loss.curvature(z @ theta, y))[:, None]
     return np.asarray(z.T @ weighted / len(z) + ridge * np.eye(z.shape[1]))
 
 
 def _objective(problem: Problem, theta: FloatArray) -> float:
-    z, y, ridge, tilt, loss = problem
-    return float(loss.value(z @ theta, y).mean() + ridge / 2 * theta @ theta + tilt @ theta / len(z))
+    z, y, ridge, tilt, loss, _ = problem
+    return float(problem.weighed(loss.value(z @ theta, y)).mean() + ridge / 2 * theta @ theta + tilt @ theta / len(z))
 
 
 def _step(problem: Problem, theta: FloatArray, slope: FloatArray, direction: FloatArray) -> FloatArray:

@@ -11,6 +11,12 @@ returns something near it, so the release adds a little Gaussian noise that hide
   at most |ℓ′(x)| + c_θℓ″(x) with one and the same |x| ≤ c_θ, whose supremum is ``loss.steepness(c_θ)``.
 
 For the soft margin with a fair ridge this halves the noise; the statistical audit shows that the rest is needed.
+
+*Weighed rows.* Where the loss of row i counts by a public uᵢ in [0, 1] (classes that count for less), nothing above
+changes: uᵢℓ is convex, and its first three derivatives, its slope at zero and its steepness are uᵢ times those of ℓ, so
+c₁, c₂, c₃ and both suprema bound them too. The proof reads the losses of rows one by one and through these bounds
+alone, as it must where every row has a target of its own; n₁ stays the number of rows, whatever they count. So weights
+cost no noise; the signal of rows that count for less is what they cost.
 """
 
 from __future__ import annotations
@@ -222,23 +228,24 @@ def draft_event(epsilon: float, delta: float) -> DpEvent:
 
 
 def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
-    """Θ (d × c): minimise the perturbed objective on rows [Z | Y], check the gradient, add the output noise.
+    """Θ (d × c): minimise the perturbed objective on rows [Z | Y] or [Z | Y | u], check the gradient, add output noise.
 
-    Guarantee: if Σᵢ‖valueᵢ − value′ᵢ‖ ≤ ``stage.sensitivity`` between neighbours (rows-l2-sum; Y, being public,
-    is the same on both) and rows of Z have norm at most 1 (checked), the result has the privacy of
-    ``stage.event``. A solver that stops early raises, after which nothing has been released.
+    Guarantee: if Σᵢ‖valueᵢ − value′ᵢ‖ ≤ ``stage.sensitivity`` between neighbours (rows-l2-sum; Y and u, being public,
+    are the same on both) and rows of Z have norm at most 1, Y and u lying in [0, 1] (checked), the result has the
+    privacy of ``stage.event``. A solver that stops early raises, after which nothing has been released.
     """
     query = minimiser_of(stage)
-    classes = query.classes
-    z, y = np.asarray(value[:, :-classes], dtype=np.float64), np.asarray(value[:, -classes:], dtype=np.float64)
-    _check_rows(z, y)
+    width, classes = query.width, query.classes
+    z, y, beside = np.split(np.asarray(value, dtype=np.float64), [width, width + classes], axis=1)
+    shares = beside[:, 0] if query.weighed else None
+    _check_rows(z, y if shares is None else np.column_stack([y, shares]))
     loss = loss_of(query)
     if not stage.is_private:
-        return minimise(Problem(z, y, query.ridge, np.zeros((z.shape[1], classes)), loss), query.gradient_norm)
+        return minimise(Problem(z, y, query.ridge, np.zeros((width, classes)), loss, shares), query.gradient_norm)
     noise = perturbation(ObjectiveFacts.of(query, stage.event), query.ridge)
     bits = bits_of(randomness)
-    tilt = noise_matrix(z.shape[1], classes, noise.rate, bits)
-    theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss), query.gradient_norm)
+    tilt = noise_matrix(width, classes, noise.rate, bits)
+    theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss, shares), query.gradient_norm)
     return output_grid(stage).release(theta, bits)
 
 
@@ -267,11 +274,11 @@ def _check_rows(z: FloatArray, y: FloatArray) -> None:
     if np.linalg.norm(z, axis=1).max(initial=0) > 1 + 1e-9:
         raise ParameterError("objective perturbation needs rows of norm at most 1")
     if y.min(initial=0) < 0 or y.max(initial=0) > 1:
-        raise ParameterError("objective perturbation needs targets between 0 and 1")
+        raise ParameterError("objective perturbation needs targets and shares between 0 and 1")
 
 
 def objective_stage(name: str, query: PropagatedRows, event: DpEvent) -> Stage:
-    """The stage of a plan, with the event of :func:`draft_event`: the value is [Z | Y] row by row, the answer Θ."""
+    """The stage of a plan, with the event of :func:`draft_event`; the answer is Θ."""
     noise = perturbation(ObjectiveFacts.of(query, event), query.ridge)
     planned = replace(query, extra_ridge=noise.extra, noise_rate=noise.rate)
     return Stage(name, planned, planned.bound(), event)

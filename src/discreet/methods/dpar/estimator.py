@@ -18,6 +18,7 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpar
 from discreet.methods.as_published import AS_PUBLISHED, Accounting
+from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.dpar.averaging import average_logits, average_probabilities
 from discreet.methods.dpar.published import (
     BATCH_SIZE,
@@ -60,7 +61,7 @@ TRIAL_SHARE = 0.5
 
 
 @dataclass(eq=False, repr=False)
-class DPAR(PrivatelyTrained):
+class DPAR(WeighsClasses, PrivatelyTrained):
     """A network on features whose outputs are averaged over nodes that noisy PageRank picked, at level ``node``.
 
     Training: of M source rows of personalised PageRank the K largest entries are released with noise; a row's loss is
@@ -210,10 +211,15 @@ class DPAR(PrivatelyTrained):
             )
         if isinstance(level, NoPrivacy):
             return self._calibrated_stages(facts, level)
-        sample = self._sample(facts)
+        counts, sample = self._count_stages(facts, level), self._sample(facts)
+        if counts and (sample.needs_key or self._published):
+            raise UnsupportedError(
+                "dpar counts classes for class_weight=balanced where every node takes part: leave node_rate and "
+                "accounting at their defaults, or give a weight for each class"
+            )
         sampling = [Stage.of(SAMPLE, SampledNodes(sample))] if sample.needs_key else []
         stages = self._published_stages if self._published else self._calibrated_stages
-        return [*sampling, *stages(facts, level)]
+        return [*counts, *sampling, *stages(facts, level)]
 
     def _calibrated_stages(self, facts: PublicFacts, level: Level) -> list[Stage]:
         share = self._share(facts, level)
@@ -312,15 +318,15 @@ class DPAR(PrivatelyTrained):
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
         if not parts[0].private:
             training_rows(parts[0])  # where labels are public, an error without any
+        shares = class_shares(self._class_weights(parts[0], curator))
         sources = self._draw_sources()
         if self._sample(self.public_).needs_key:
             curator.draw_key(SAMPLE)
         self.network_ = self._watched["network"] = self._network(self.public_, self._generator)
         picks = curator.ask(STRUCTURE, sources=sources) if curator.plan.has(STRUCTURE) else None
         self._name_rows(parts[0], sources, picks)
-        train_privately(
-            self.network_, curator, NETWORK, self._descent(), progress=progress, sources=sources, picks=picks
-        )
+        given = {"sources": sources, "picks": picks, **shares}
+        train_privately(self.network_, curator, NETWORK, self._descent(), progress=progress, **given)
 
     def _draw_sources(self) -> IntArray:
         """Which positions of the range get a row: a public choice."""

@@ -14,7 +14,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, shrunk
+from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, row_shares, shrunk
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Restart, Weight
 from discreet.methods.public_encoder import HEAD_RIDGE, EncoderName, ridge_head
@@ -87,50 +87,66 @@ class GCONSSP(RestartClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    def _learn_map(self, part: PublicPart, embedded: FloatArray, opinion: FloatArray, curator: Curator) -> LearntMap:
+    def _learn_map(
+        self,
+        part: PublicPart,
+        embedded: FloatArray,
+        opinion: FloatArray,
+        weights: FloatArray | None,
+        curator: Curator,
+    ) -> LearntMap:
         sharpened = opinion**SHARPNESS / np.sum(opinion**SHARPNESS, axis=1, keepdims=True)
         labels = with_labels(sharpened, part) - 1 / part.num_classes
-        answer = curator.ask(STAGE, rows=embedded, labels=labels)
-        noise, nodes = curator.plan.stage(STAGE).noise_std, self._training_nodes(part)
+        shares, nodes = row_shares(weights, labels), self._training_nodes(part)
+        if self.smooth == "labels":  # rows that are not propagated are weighed here
+            answer = curator.ask(STAGE, rows=embedded * shares[:, None], labels=labels)
+        else:
+            answer = curator.ask(STAGE, rows=embedded, labels=labels, shares=shares[nodes])
         solve = self._from_smoothed_labels if self.smooth == "labels" else self._from_smoothed_features
-        weights, ratio = solve(embedded[nodes], labels[nodes], answer, noise)
+        noise = curator.plan.stage(STAGE).noise_std
+        found, ratio = solve(embedded[nodes], labels[nodes], shares[nodes], answer, noise)
         own = self._self_weight()
-        return LearntMap(weights, (ratio - own) / (1 - own))
+        return LearntMap(found, (ratio - own) / (1 - own))
 
     def _from_smoothed_labels(
-        self, embedded: FloatArray, labels: FloatArray, cross: FloatArray, noise: float
+        self, embedded: FloatArray, labels: FloatArray, shares: FloatArray, answer: FloatArray, noise: float
     ) -> tuple[FloatArray, float]:
-        """Regress smoothed labels on embeddings, each eigendirection of XᵀX drawn to the public map by its noise."""
-        values, vectors = np.linalg.eigh(embedded.T @ embedded)
+        """Regress smoothed labels on embeddings, each eigendirection of XᵀUX drawn to the public map by its noise."""
+        weighed = embedded * shares[:, None]
+        values, vectors = np.linalg.eigh(weighed.T @ embedded)
         values = np.maximum(values, 0.0)[:, None]
-        ridge = HEAD_RIDGE * len(embedded)
-        plain = vectors.T @ (embedded.T @ labels)
+        ridge = HEAD_RIDGE * shares.sum()
+        plain = vectors.T @ (weighed.T @ labels)
         public = plain / (values + ridge)
-        ratio = agreement_ratio(embedded, labels, vectors @ public, cross)
+        ratio = agreement_ratio(weighed, labels, shares, vectors @ public, answer)
         scale = max(ratio, self.alpha / 2)
-        private = vectors.T @ cross / scale / (values + ridge)
+        private = vectors.T @ answer / scale / (values + ridge)
         variance = (noise / scale / (values + ridge)) ** 2 if self.shrink else 0.0
         return np.vstack([vectors @ shrunk(public, private, variance)] * len(self._checked_steps())), ratio
 
     def _from_smoothed_features(
-        self, embedded: FloatArray, labels: FloatArray, packed: FloatArray, noise: float
+        self, embedded: FloatArray, labels: FloatArray, shares: FloatArray, answer: FloatArray, noise: float
     ) -> tuple[FloatArray, float]:
         """Solve the noisy normal equations, negative eigenvalues clipped, with a ridge of the noise's own size."""
         steps = len(self._checked_steps())
         width = embedded.shape[1] * steps
-        cross, gram = unpack(packed, width, labels.shape[1], self.gram_weight)
+        cross, gram = unpack(answer, width, labels.shape[1], self.gram_weight)
         values, vectors = np.linalg.eigh(gram)
-        ridge = HEAD_RIDGE * len(embedded) + noise / self.gram_weight * math.sqrt(width)
+        ridge = HEAD_RIDGE * shares.sum() + noise / self.gram_weight * math.sqrt(width)
         weights = vectors @ ((vectors.T @ cross) / (np.maximum(values, 0.0) + ridge)[:, None])
         blocks = cross.reshape(steps, -1, labels.shape[1]).sum(axis=0)
-        return weights, agreement_ratio(embedded, labels, ridge_head(embedded, labels), blocks)
+        roots = np.sqrt(shares)[:, None]
+        head = ridge_head(embedded * roots, labels * roots)
+        return weights, agreement_ratio(embedded * shares[:, None], labels, shares, head, blocks)
 
 
-def agreement_ratio(embedded: FloatArray, labels: FloatArray, head: FloatArray, cross: FloatArray) -> float:
-    """⟨S, R_m Y⟩/⟨S, Y⟩ with the public map's scores S, both less the part that the mean label explains.
+def agreement_ratio(
+    weighed: FloatArray, labels: FloatArray, shares: FloatArray, head: FloatArray, cross: FloatArray
+) -> float:
+    """⟨S, R_m Y⟩/⟨S, Y⟩ with the public map's scores S, rows weighed, both less the part that the mean label explains.
 
     1 if propagation changes nothing; its excess over the restart's own share says how far neighbours agree.
     """
-    common = np.outer(embedded.sum(axis=0), labels.mean(axis=0))
-    plain = float(np.sum(head * (embedded.T @ labels - common)))
+    common = np.outer(weighed.sum(axis=0), shares @ labels / shares.sum())
+    plain = float(np.sum(head * (weighed.T @ labels - common)))
     return float(np.sum(head * (cross - common))) / plain if plain > 0 else 0.0

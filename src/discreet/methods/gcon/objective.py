@@ -26,7 +26,7 @@ from discreet.mechanisms.objective.perturbation import (
     ridge_floor,
 )
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, shrunk
+from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, row_shares, shrunk
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Ridge, Weight
 from discreet.methods.public_encoder import ridge_head
@@ -37,6 +37,7 @@ from discreet.queries.propagated import GRADIENT_NORM, Bounds, PropagatedRows
 STAGE = "minimiser"
 DEFAULT_RIDGE = 1.0
 """Λ where none is given and its floor allows it: see docs/gcon.md."""
+WEIGHED_NOTE = "the loss of a row counts by the weight of its class over the largest weight: at most 1, so noise stays"
 NO_WIDTH = 1.0
 """What a certificate states as the width of a loss that has none."""
 
@@ -94,6 +95,7 @@ class GCON(RestartClassifier):
             ridge=self.ridge or DEFAULT_RIDGE,
             omega=self.omega,
             bounds=self.bounds,
+            weighed=self.class_weight is not None,
             ends=self.ends,
         )
 
@@ -129,23 +131,32 @@ class GCON(RestartClassifier):
             f"noise on its gradient has norm {radius:.3g}: ratio {ratio:.2g} ({verdict})",
             f"Lambda {noise.ridge:.4g} (floor {ridge_floor(facts):.4g}), Lambda' {noise.extra:.4g}, "
             f"beta {noise.rate:.4g}, gradient norm at release at most {GRADIENT_NORM:g}",
+            *([WEIGHED_NOTE] if self.class_weight is not None else []),
         )
 
     # ---------------------------------------------------------------- fit
 
-    def _learn_map(self, part: PublicPart, embedded: FloatArray, opinion: FloatArray, curator: Curator) -> LearntMap:
+    def _learn_map(
+        self,
+        part: PublicPart,
+        embedded: FloatArray,
+        opinion: FloatArray,
+        weights: FloatArray | None,
+        curator: Curator,
+    ) -> LearntMap:
         nodes, steps = self._training_nodes(part), self._checked_steps()
         targets = self._targets(part, embedded, opinion)[nodes]
         usable = self._usable(part)
-        private = curator.ask(STAGE, rows=embedded, targets=targets, usable=usable)
+        shares = row_shares(weights, targets)
+        private = curator.ask(STAGE, rows=embedded, targets=targets, usable=usable, shares=shares)
         stage = curator.plan.stage(STAGE)
         still = np.hstack([embedded[nodes]] * len(steps)) / len(steps) * usable
-        public = public_map(still, targets * usable, minimiser_of(stage))
+        public = public_map(still, targets * usable, shares, minimiser_of(stage))
         ratio = scale_of(private, public, still.mean(axis=0))
         if self.scoring == "plain":
             return LearntMap(private, ratio)
         scale = max(ratio, self.alpha / 2)
-        variance = noise_variance(stage, still) / scale**2 if self.shrink else 0.0
+        variance = noise_variance(stage, still * np.sqrt(shares)[:, None]) / scale**2 if self.shrink else 0.0
         own = self._self_weight()
         return LearntMap(shrunk(public, private / scale, variance), (ratio - own) / (1 - own))
 
@@ -168,10 +179,10 @@ class GCON(RestartClassifier):
         return (part.labels[nodes] >= 0).astype(np.float64)[:, None]
 
 
-def public_map(still: FloatArray, targets: FloatArray, query: PropagatedRows) -> FloatArray:
+def public_map(still: FloatArray, targets: FloatArray, shares: FloatArray, query: PropagatedRows) -> FloatArray:
     """The minimiser of the same objective on rows that were not propagated, without noise: reads no edge."""
     no_tilt = np.zeros((still.shape[1], targets.shape[1]))
-    return minimise(Problem(still, targets, query.total_ridge, no_tilt, loss_of(query)), GRADIENT_NORM)
+    return minimise(Problem(still, targets, query.total_ridge, no_tilt, loss_of(query), shares), GRADIENT_NORM)
 
 
 def noise_variance(stage: Stage, still: FloatArray) -> float:

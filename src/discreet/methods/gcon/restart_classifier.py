@@ -21,6 +21,7 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
+from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Propagations, Restart, Width
@@ -48,7 +49,7 @@ class LearntMap(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class RestartClassifier(TrainedClassifier):
+class RestartClassifier(WeighsClasses, TrainedClassifier):
     """A linear map on embeddings, learnt through propagation with restart, at level ``none`` or ``edge``.
 
     Parameters
@@ -140,14 +141,22 @@ class RestartClassifier(TrainedClassifier):
         part = parts[0]
         self._build()
         self._watched = {"network": self.encoder_.network}
-        self.encoder_.fit(part, self._options(), progress)
+        weights = self._class_weights(part, curator)
+        self.encoder_.fit(part, with_weights(self._options(), weights), progress)
         embedded, opinion = self.encoder_.embed(part), self.encoder_.probabilities(part)
-        learnt = self._learn_map(part, embedded, opinion, curator)
+        learnt = self._learn_map(part, embedded, opinion, weights, curator)
         self.map_, self.agreement_ = learnt.weights, float(learnt.agreement)
         self.trust_ = float(self.trust) if self.trust != "measured" else trusted(self.agreement_)
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
 
-    def _learn_map(self, part: PublicPart, embedded: FloatArray, opinion: FloatArray, curator: Curator) -> LearntMap:
+    def _learn_map(
+        self,
+        part: PublicPart,
+        embedded: FloatArray,
+        opinion: FloatArray,
+        weights: FloatArray | None,
+        curator: Curator,
+    ) -> LearntMap:
         """Ask the curator once, with public embeddings, and make a map of its answer."""
         raise NotImplementedError
 
@@ -233,6 +242,13 @@ class RestartClassifier(TrainedClassifier):
         self.encoder_.restore(state)
         self.map_ = state["map"]
         self.trust_, self.scale_ = (float(number) for number in state["trust and scale"])
+
+
+def row_shares(weights: FloatArray | None, targets: FloatArray) -> FloatArray:
+    """How much each row counts, at most 1: by the weight of the class that its public target names."""
+    if weights is None:
+        return np.ones(len(targets))
+    return np.asarray(weights / weights.max())[targets.argmax(axis=1)]
 
 
 def trusted(agreement: float) -> float:

@@ -16,11 +16,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from discreet.arrays import Array, Arrays, SingleArray
+from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
+from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.trained import StartsHead
 from discreet.ops.sparse import feature_tensor, hop_matrix
@@ -33,7 +34,7 @@ from discreet.training.networks import MLP, Head, OwnView, modules_state, restor
 
 
 @dataclass(eq=False, repr=False)
-class ProgressiveClassifier(StartsHead):
+class ProgressiveClassifier(WeighsClasses, StartsHead):
     """A classifier in stages; a subclass says what nodes tell (:meth:`_told`) and how it is asked for (:meth:`_query`).
 
     Parameters
@@ -82,11 +83,12 @@ class ProgressiveClassifier(StartsHead):
         self._watched = self._modules()
         self.keys_ = GraphKeys.of(parts)
         self.caches_: list[list[Tensor]] = [[] for _ in parts]
-        self._train_encoder(parts[0], curator, progress)
+        weights = self._class_weights(parts[0], curator)
+        self._train_encoder(parts[0], curator, weights, progress)
         for stage in range(1, self.stages + 1):
             for number, part in enumerate(parts):
                 self._receive(part, number, stage, curator)
-            self._train_head(stage, parts[0], curator, progress)
+            self._train_head(stage, parts[0], curator, weights, progress)
 
     def _receive(self, part: PublicPart, number: int, stage: int, curator: Curator) -> None:
         """Ask for what arrives at a stage, and cache it as networks read it."""
@@ -116,17 +118,22 @@ class ProgressiveClassifier(StartsHead):
                 head.start_from_evidence(classes)
         return encoder, heads
 
-    def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
-        train_on_features(self.encoder_, part, self._options(), self._generator, title="stage 0", progress=progress)
+    def _train_encoder(
+        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
+        options = with_weights(self._options(), weights)
+        train_on_features(self.encoder_, part, options, self._generator, title="stage 0", progress=progress)
 
-    def _train_head(self, stage: int, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_head(
+        self, stage: int, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         train_beside(
             self.heads_[stage - 1],
             self.encoder_,
             self._own_view(),
             torch.cat(self.caches_[0], dim=1),
             part,
-            self._options(),
+            with_weights(self._options(), weights),
             self._generator,
             own_dropout=self.own_dropout,
             title=f"stage {stage}",

@@ -12,11 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from discreet.arrays import Array
+from discreet.arrays import Array, FloatArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import progressive
+from discreet.methods.class_weights import class_shares
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Norm, Rate, Share, Steps
 from discreet.methods.progressive.estimator import ProgressiveClassifier, stage_name
@@ -98,6 +99,7 @@ class ProGAP(ProgressiveClassifier):
         for_encoder, for_sums, for_heads = self.split
         encoder, heads = self._networks(public[0], torch.Generator())
         stages = [
+            *self._count_stages(public[0], level),
             *kept_edges_stage(level, delta, len(public)),
             self._steps_stage(ENCODER, encoder, public[0], for_encoder, self.steps),
         ]
@@ -129,23 +131,26 @@ class ProGAP(ProgressiveClassifier):
                 network.dropout.rate = 0.0
         return encoder, heads
 
-    def _train_encoder(self, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_encoder(
+        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         if not self._records_are_private():
-            super()._train_encoder(part, curator, progress)
+            super()._train_encoder(part, curator, weights, progress)
             return
         curator.draw_key(KEY)
-        train_privately(self.encoder_, curator, ENCODER, Descent(self.step_size), progress=progress)
+        shares = class_shares(weights)
+        train_privately(self.encoder_, curator, ENCODER, Descent(self.step_size), progress=progress, **shares)
 
-    def _train_head(self, stage: int, part: PublicPart, curator: Curator, progress: Progress | None) -> None:
+    def _train_head(
+        self, stage: int, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
         """Privately, an example is a node's own features and label beside its released rows."""
         if not self._records_are_private():
-            super()._train_head(stage, part, curator, progress)
+            super()._train_head(stage, part, curator, weights, progress)
             return
-        arrived = torch.cat(self.caches_[0], dim=1)
         head, descent = HeadBeside(self.heads_[stage - 1]), Descent(self.head_step_size)
-        train_privately(
-            head, curator, head_name(stage), descent, progress=progress, frozen=self._own_view(), beside=arrived
-        )
+        given = {"frozen": self._own_view(), "beside": torch.cat(self.caches_[0], dim=1), **class_shares(weights)}
+        train_privately(head, curator, head_name(stage), descent, progress=progress, **given)
 
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
         if not self._records_are_private():
