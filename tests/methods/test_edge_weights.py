@@ -18,7 +18,7 @@ from discreet.privacy.levels import EdgeLevel
 from discreet.queries import sums
 from tests.contracts.cases import make
 
-READ_WEIGHTS = {"mlp", "dp-mlp", "gap", "progap", "hop-bayes"}
+READ_WEIGHTS = {"mlp", "dp-mlp", "gap", "progap", "hop-bayes", "dpdgc"}
 NODE = "node:owned,max_degree=3,change=replace"
 PROMISED = "node:promised,max_degree=12,change=null"
 
@@ -52,7 +52,7 @@ def test_what_divides_by_degrees_is_refused(aggregation: str) -> None:
         hop_matrix(graph_of(0.5), aggregation)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", ["gap", "progap", "hop-bayes"])
+@pytest.mark.parametrize("method", ["gap", "progap", "hop-bayes", "dpdgc"])
 def test_weights_scale_what_edges_carry(method: str) -> None:
     """Whole edges are what edges without weights are, and edges of weight nothing are none."""
     nothing = graph_of(None).with_edges([], [])
@@ -71,9 +71,26 @@ def test_own_predictions_of_hop_bayes_read_weights() -> None:
     assert np.allclose(faint, model.predict_proba(graph_of(1.0).with_edges([], []), audience="owner"), atol=1e-3)
 
 
+def test_own_predictions_of_mlp_read_weights() -> None:
+    """The neighbours of a node speak as their edges weigh: of two, one whose edge weighs nothing is not heard."""
+    graph = graph_of(1.0)
+    source, target = graph.edges()
+    heard = np.where((source + target) % 2 == 0, 1.0, 0.0)
+    model = make("mlp", "edge", inference="own-hop").fit(graph)
+    weighed, cut = graph.with_edges(source, target, heard), graph.with_edges(source[heard > 0], target[heard > 0])
+    found = (model.predict_proba(each, audience="owner", public=True) for each in (weighed, _whole(cut), graph))
+    some, few, all_of_them = found
+    assert np.allclose(some, few, atol=1e-6)
+    assert not np.allclose(some, all_of_them, atol=1e-3)
+
+
+def _whole(graph: Graph) -> Graph:
+    return graph.with_edges(*graph.edges(), np.ones(graph.num_entries))
+
+
 @pytest.mark.parametrize(
     ("method", "spec"),
-    [("gap", "edge"), ("gap", PROMISED), ("progap", "edge")]
+    [("gap", "edge"), ("gap", PROMISED), ("progap", "edge"), ("dpdgc", "edge"), ("dpdgc", NODE)]
     + [("hop-bayes", spec) for spec in ("edge", "edge:directed", NODE, PROMISED)],
 )
 def test_neighbours_in_weight_are_within_the_bounds(method: str, spec: str) -> None:
@@ -119,4 +136,4 @@ def test_auto_names_a_method_that_reads_weights() -> None:
     found = recommend(graph_of(0.5).public, Privacy(EdgeLevel(), 1.0))
     assert found.chosen.method in READ_WEIGHTS
     remarks = {candidate.method: candidate.remark for candidate in found.candidates}
-    assert "does not take edges with weights" in remarks["dpdgc"]
+    assert "does not take edges with weights" in remarks["lpgnet"]

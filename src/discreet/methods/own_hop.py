@@ -21,9 +21,11 @@ def with_labels(probabilities: Array, part: PublicPart) -> Array:
 def neighbour_mixture(probabilities: FloatArray, part: PublicPart, own_weight: float) -> FloatArray:
     """a·P_v + (1 − a)·mean over v's neighbours of Q, where Q is P with the training labels put in.
 
+    Edges with weights make a weighted mean: no noise is on it, so it needs no bound.
+
     Guarantee: row v reads the edges at v and no other; a node without neighbours keeps its own row.
     """
-    degree = part.in_degree()[:, None]
-    summed = part.adjacency @ with_labels(probabilities, part)
-    mixed = own_weight * probabilities + (1 - own_weight) * summed / np.maximum(degree, 1)
-    return np.where(degree > 0, mixed, probabilities)
+    edges = part.weighted_adjacency.astype(np.float64)
+    total = np.asarray(edges.sum(axis=1))[:, None]
+    mean = (edges @ with_labels(probabilities, part)) / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, own_weight * probabilities + (1 - own_weight) * mean, probabilities)

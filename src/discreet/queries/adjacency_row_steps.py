@@ -36,7 +36,7 @@ class AdjacencyRowSteps(GradientSteps):
     """Clipped gradients of ``network``, which reads adjacency rows of the bounded graph one by one.
 
     Guarantee: one unit touches the examples of :func:`touched_rows`; see :class:`GradientSteps` for what follows. An
-    example reads one adjacency row, one label and released parameters, and no feature.
+    example reads one adjacency row, with the weights of its edges, one label and released parameters, and no feature.
     """
 
     proof: ClassVar[str] = PROVED_HERE

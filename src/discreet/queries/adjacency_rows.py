@@ -36,7 +36,8 @@ class AdjacencyRows(Query):
     Guarantee. *edge*: one entry changes one row by c; an undirected edge is two entries: c·√2. *neighbor* and
     *node*, rows of others: ``reach.sum_sensitivity(inputs="released")``, c times √k, √D (null) or √(2D) (replace)
     where there is no more to say. The unit's own row: ``reach.own_row_change``. All rows, the unit's own among them,
-    may then be released.
+    may then be released. Edges with weights change nothing: an entry carries at most 1 times its row, and another
+    weight moves it by no more than its coming or going does.
 
     Reference: DPDGC, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
     """
@@ -87,7 +88,7 @@ class AdjacencyRows(Query):
 
     def answer(self, private: PrivatePart, *, weight: Weight, **inputs: Any) -> FloatArray:
         """The product in units of c, where no square of an entry vanishes that counts, then times c."""
-        adjacency = bounded_graph(private, self.level).adjacency
+        adjacency = bounded_graph(private, self.level).weighted_adjacency
         with np.errstate(over="ignore", invalid="ignore"):
             unit = weight / self.row_norm
         cut = cut_sparse_rows(unit, 1.0) if sp.issparse(unit) else cut_rows(unit, 1.0)

@@ -23,7 +23,8 @@ class ResidualSums(Query):
     Input: ``residuals``, R, public or released, one row per node; rows are cut at norm 1 here.
 
     Guarantee. A directed edge u → v changes row u by r_v: 1. An undirected one changes rows u and v by r_v and r_u:
-    √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows.
+    √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows. An
+    edge whose weight changes moves them by no more than one that comes or goes: weights lie in [0, 1].
     """
 
     proof: ClassVar[str] = PROVED_HERE
@@ -52,4 +53,4 @@ class ResidualSums(Query):
 
     def answer(self, private: PrivatePart, *, residuals: FloatArray, **inputs: Any) -> FloatArray:
         """The sums in double precision."""
-        return embed_rows(private.graph.adjacency.T.tocsr(), cut_rows(residuals, 1.0))
+        return embed_rows(private.graph.weighted_adjacency.T.tocsr(), cut_rows(residuals, 1.0))

@@ -42,7 +42,7 @@ def _failure(spec: str) -> float | None:
     return FAILURE if "thinned" in spec else None
 
 
-def _rows(spec: str, row_norm: float, sparse: bool) -> QueryCase:
+def _rows(spec: str, row_norm: float, sparse: bool, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> AdjacencyRows:
         return AdjacencyRows(parse_level(spec), facts.num_nodes, WIDTH, row_norm, _failure(spec))
 
@@ -50,20 +50,21 @@ def _rows(spec: str, row_norm: float, sparse: bool) -> QueryCase:
         weight = hostile_rows(public.num_nodes, WIDTH, rng, hostility)
         return {"weight": sp.csr_array(weight) if sparse else weight}
 
-    return QueryCase(f"adjacency rows, norm {row_norm:g}, {'sparse' if sparse else 'dense'}", spec, make, inputs)
+    name = f"adjacency rows, norm {row_norm:g}, {'sparse' if sparse else 'dense'}"
+    return QueryCase(name, spec, make, inputs, weighted=weighted)
 
 
-def _residuals(spec: str) -> QueryCase:
+def _residuals(spec: str, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> ResidualSums:
         return ResidualSums(parse_level(spec), facts.num_nodes, WIDTH)
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         return {"residuals": hostile_rows(public.num_nodes, WIDTH, rng, hostility)}
 
-    return QueryCase("residual sums", spec, make, inputs)
+    return QueryCase("residual sums", spec, make, inputs, weighted=weighted)
 
 
-def _steps(spec: str, batch_size: int | None) -> QueryCase:
+def _steps(spec: str, batch_size: int | None, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> AdjacencyRowSteps:
         size = (facts.num_nodes + 1) * WIDTH
         rule = StepRule(0.5, batch_size)
@@ -74,8 +75,18 @@ def _steps(spec: str, batch_size: int | None) -> QueryCase:
         network = RowEmbedding(public.num_nodes, WIDTH, public.num_classes, "tanh", generator)
         return {"network": hostile_parameters(network, rng, hostility)}
 
-    return QueryCase(f"adjacency row steps, batch {batch_size}", spec, make, inputs)
+    return QueryCase(f"adjacency row steps, batch {batch_size}", spec, make, inputs, weighted=weighted)
 
+
+WEIGHTED = (
+    "edge",
+    "edge:directed",
+    "neighbor:2,max_degree=3",
+    "neighbor:2,max_degree=3,edges=promised",
+    "node:owned,max_degree=2,change=replace",
+    "node:promised,max_degree=3,change=null",
+    "node:thinned,d_max=4,p=0.5,change=replace",
+)
 
 CASES = [
     *(_rows(spec, 1.0, sparse=False) for spec in LEVELS),
@@ -83,4 +94,7 @@ CASES = [
     *(_residuals(spec) for spec in ("edge", "edge:directed")),
     *(_steps(spec, None) for spec in LEVELS),
     *(_steps(spec, 1) for spec in ("edge", "node:owned,max_degree=2,change=null")),
+    *(_rows(spec, 1.0, sparse=False, weighted=True) for spec in WEIGHTED),
+    _residuals("edge", weighted=True),
+    *(_steps(spec, None, weighted=True) for spec in ("edge", "node:promised,max_degree=3,change=null")),
 ]

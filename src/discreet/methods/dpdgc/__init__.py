@@ -12,6 +12,7 @@ DPDGC = Declaration(
         "node": "weights+others-predictions",
     },
     summary="features beside noisy, cached embeddings of adjacency rows",
+    why_no_weights="",
     paper="DPDGC: Chien et al. 2023",
     presets={
         "paper": Preset(

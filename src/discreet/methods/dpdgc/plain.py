@@ -36,13 +36,13 @@ WEIGHT_STEPS, WEIGHT_RATE = 100, 0.05
 
 def plain_random_rows(part: PublicPart, width: int, generator: torch.Generator) -> Released:
     """A·W as it is, for a W that is drawn."""
-    return Released(embed_rows(part.adjacency, random_weight(part.num_nodes, width, generator, row_norm=1.0)))
+    return Released(embed_rows(part.weighted_adjacency, random_weight(part.num_nodes, width, generator, row_norm=1.0)))
 
 
 def plain_step_rows(part: PublicPart, residuals: FloatArray) -> Released:
     """The step and A·W as they are, for the W that one step makes."""
-    step = embed_rows(part.adjacency.T.tocsr(), residuals)
-    return Released(embed_rows(part.adjacency, step_weight(step, 0.0, row_norm=1.0)), step=step)
+    step = embed_rows(part.weighted_adjacency.T.tocsr(), residuals)
+    return Released(embed_rows(part.weighted_adjacency, step_weight(step, 0.0, row_norm=1.0)), step=step)
 
 
 # -------------------------------------------------------------------- rows and features, each with a weight
