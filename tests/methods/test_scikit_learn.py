@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discreet
 from discreet.audit.small_graphs import small_graph
-from discreet.errors import UnsupportedError
+from discreet.errors import DiscreetError, ParameterError, UnsupportedError
 
 PRIVACY = discreet.Privacy(discreet.EdgeLevel(), epsilon=1.0)
 
@@ -34,6 +38,42 @@ def test_parameters_are_those_of_the_constructor():
 def test_clones_are_not_fitted(graph):
     model = discreet.GAP(PRIVACY, epochs=1).fit(graph)
     assert not hasattr(clone(model), "plan_")
+
+
+def test_what_is_not_fitted_says_so_as_scikit_learn_does(graph):
+    model = discreet.GAP(PRIVACY)
+    for use in (model.predict, model.score, model.predict_proba):
+        with pytest.raises(NotFittedError, match="call fit first") as caught:
+            use(graph)
+        assert isinstance(caught.value, DiscreetError)
+
+
+def test_a_fitted_model_can_be_copied_and_pickled(graph):
+    model = discreet.GAP(PRIVACY, epochs=1).fit(graph)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict_proba(graph), model.predict_proba(graph))
+    assert model.n_features_in_ == graph.num_features
+
+
+def test_rows_that_are_none(graph):
+    model = discreet.GAP(PRIVACY, epochs=1).fit(graph)
+    mask = np.arange(graph.num_nodes) < 2
+    np.testing.assert_array_equal(model.predict(graph, nodes=mask), model.predict(graph, nodes=[0, 1]))
+    for nodes in ([graph.num_nodes], [-1], ["a1"], [0.5]):
+        with pytest.raises(ParameterError, match="rows of the graph"):
+            model.predict(graph, nodes=nodes)
+    with pytest.raises(ValueError, match="mask must be one of train, val, test"):
+        model.score(graph, graph.labels)  # as scikit-learn's score takes them
+
+
+def test_what_a_notebook_is_likely_to_give(graph):
+    """NumPy's numbers, classes by number, a graph where its public facts are wanted, and a part of privacy."""
+    model = discreet.GAP(discreet.Privacy(discreet.EdgeLevel(), epsilon=np.int64(1)), class_weight={0: 2.0})
+    assert model.plan(graph) == model.plan(graph.public)
+    assert type(model.privacy.epsilon) is float
+    assert model.set_params(epochs=1).fit(graph).classes_[0] == 0
+    with pytest.raises(ParameterError, match="privacy is one value"):
+        model.set_params(privacy__epsilon=2.0)
 
 
 @pytest.mark.parametrize(

@@ -426,8 +426,8 @@ class Graph:
 
 def checked_mask(name: str, mask: BoolArray | None) -> BoolArray:
     """A mask that is there, or an error that says what to do."""
-    if name not in MASKS:
-        raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r}")
+    if not isinstance(name, str) or name not in MASKS:
+        raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r:.60}")
     if mask is None:
         raise GraphError(
             f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '

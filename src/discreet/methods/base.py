@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from torch import nn
 
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
@@ -48,6 +49,22 @@ PresetName = Literal["discreet", "paper"]
 
 EXPOSED = "training"
 """The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
+
+
+class _NotFittedError(NotFittedError, SklearnNotFittedError):
+    """What both we and scikit-learn call so."""
+
+
+def _checked_rows(nodes: npt.ArrayLike, num_nodes: int) -> IntArray:
+    """Rows of a graph: whole numbers from 0, or a mask."""
+    rows = np.asarray(nodes)
+    if rows.dtype == np.bool_ and rows.shape == (num_nodes,):
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and len(rows)):
+        raise ParameterError("nodes are rows of the graph, whole numbers from 0: ids of tables are in graph.node_ids")
+    if len(rows) and not 0 <= rows.min() <= rows.max() < num_nodes:
+        raise ParameterError(f"nodes must be rows of the graph, from 0 to {num_nodes - 1}")
+    return rows.astype(np.int64)
 
 
 @dataclass(eq=False, repr=False)
@@ -120,6 +137,8 @@ class NodeClassifier(BaseEstimator):
 
     def set_params(self, **params: Any) -> Self:
         """As in scikit-learn; a call with ``preset`` also settles every parameter of a preset that it does not give."""
+        if any(name.startswith("privacy__") for name in params):
+            raise ParameterError(f"{self.method}: privacy is one value: set_params(privacy=Privacy(level, epsilon))")
         super().set_params(**params)
         if "preset" in params:
             self._take_preset(params.keys())
@@ -208,8 +227,13 @@ class NodeClassifier(BaseEstimator):
 
     # ---------------------------------------------------------------- plan and fit
 
-    def plan(self, public: PublicFacts, extra: Sequence[PublicFacts] = ()) -> Plan:
-        """What ``fit`` will ask of private data and what it will cost, from public facts alone."""
+    def plan(self, public: PublicFacts | GraphLike, extra: Sequence[PublicFacts] = ()) -> Plan:
+        """What ``fit`` will ask of private data and what it will cost, from public facts alone: ``graph.public``.
+
+        A graph that is given instead goes through :meth:`plan_for`, which reads no more of it.
+        """
+        if not isinstance(public, PublicFacts):
+            return self.plan_for(public)
         validate(type(self), self.method, self.get_params(deep=False))
         privacy = self._checked_privacy()
         level = privacy.level
@@ -233,7 +257,7 @@ class NodeClassifier(BaseEstimator):
         if reason:
             raise UnsupportedError(
                 f"{self.method} does not take edges with weights: {reason}; drop the weights (--column weights=ignore, "
-                "graph.without_weights() in Python), or use hop-bayes, progap or gap with aggregation=sum"
+                "graph.without_weights() in Python), or use hop-bayes, progap, dpdgc or gap with aggregation=sum"
             )
 
     def _why_no_weights(self) -> str:
@@ -486,10 +510,11 @@ class NodeClassifier(BaseEstimator):
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
+        rows = None if nodes is None else _checked_rows(nodes, seen.num_nodes)
         found = self._probabilities(part)
         if self.decision_weights_ is not None:
             found = decided(found, self.decision_weights_)
-        return found if nodes is None else found[np.asarray(nodes)]
+        return found if rows is None else found[rows]
 
     def predict(self, graph: GraphLike, **options: Any) -> IntArray:
         """The most probable class; options as in :meth:`predict_proba`."""
@@ -524,6 +549,7 @@ class NodeClassifier(BaseEstimator):
         outside every guarantee where labels or predictions are. ``by_class=True`` gives how each class fares instead,
         the most frequent first.
         """
+        self._check_fitted()
         graph = self._matched(graph)
         wanted = np.flatnonzero(graph.mask(mask) & (graph.labels >= 0))
         if len(wanted) == 0:
@@ -540,7 +566,7 @@ class NodeClassifier(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     # ---------------------------------------------------------------- in a notebook
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PrivacyError
+from discreet.graph.convert import GraphLike
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import LABELS, PublicPart
 from discreet.mechanisms.curator import Curator
@@ -167,7 +168,7 @@ class TakesEncoder(NodeClassifier):
     _: KW_ONLY
     encoder: OwnEncoder = None
 
-    def plan(self, public: PublicFacts, extra: Sequence[PublicFacts] = ()) -> Plan:
+    def plan(self, public: PublicFacts | GraphLike, extra: Sequence[PublicFacts] = ()) -> Plan:
         """As every method's; an encoder that reads another number of columns is refused."""
         planned = super().plan(public, extra)
         if self.encoder is not None:
@@ -221,7 +222,7 @@ class StartsHead(TrainedClassifier):
 
 # -------------------------------------------------------------------- weights of classes
 
-ClassWeight = Literal["balanced"] | dict[str, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]]
+ClassWeight = Literal["balanced"] | dict[str | int, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]]
 
 COUNTS = "class counts"
 COUNTS_SHARE = 0.02
@@ -279,8 +280,9 @@ def class_shares(weights: FloatArray | None) -> dict[str, Any]:
     return {} if weights is None else {"class_shares": weights / weights.max()}
 
 
-def declared_weights(given: Mapping[str, float], names: Sequence[str]) -> FloatArray:
-    """Weights by name; 1 where nothing is said."""
+def declared_weights(given: Mapping[str, float] | Mapping[str | int, float], names: Sequence[str]) -> FloatArray:
+    """Weights by name, or by number where classes have numbers; 1 where nothing is said."""
+    given = {str(name): weight for name, weight in given.items()}
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ParameterError(f"class_weight names the class {unknown[0]!r:.80}; the classes are {', '.join(names)}")

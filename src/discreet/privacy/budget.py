@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Literal
 
 from discreet.errors import PrivacyError
@@ -26,6 +27,10 @@ class Privacy:
         """Refuse a budget that means nothing, and an ε that contradicts the level."""
         if not isinstance(self.level, Level):
             raise PrivacyError(f"level must be a Level such as EdgeLevel(), not {self.level!r}")
+        for name in ("epsilon", "delta"):
+            given = getattr(self, name)
+            if isinstance(given, Real) and not isinstance(given, int | float):  # NumPy's own, from a loop over an array
+                object.__setattr__(self, name, float(given))
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float) or not self.epsilon > 0:
             raise PrivacyError(f"epsilon must be a positive number, not {self.epsilon!r}")
         if not math.isinf(self.epsilon):

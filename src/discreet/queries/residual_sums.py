@@ -23,8 +23,8 @@ class ResidualSums(Query):
     Input: ``residuals``, R, public or released, one row per node; rows are cut at norm 1 here.
 
     Guarantee. A directed edge u → v changes row u by r_v: 1. An undirected one changes rows u and v by r_v and r_u:
-    √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows. An
-    edge whose weight changes moves them by no more than one that comes or goes: weights lie in [0, 1].
+    √2. These are the bounds of ``sums.edge_sensitivity`` for a sum, with every entry reversed. Attained by unit rows.
+    An edge whose weight changes moves them by no more than one that comes or goes: weights lie in [0, 1].
     """
 
     proof: ClassVar[str] = PROVED_HERE

@@ -18,7 +18,6 @@ from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpar
 from discreet.methods.as_published import AS_PUBLISHED, Accounting
-from discreet.methods.class_weights import WeighsClasses, class_shares
 from discreet.methods.dpar.averaging import average_logits, average_probabilities
 from discreet.methods.dpar.published import (
     BATCH_SIZE,
@@ -39,7 +38,7 @@ from discreet.methods.parameters import (
     Restart,
     ScoreClip,
 )
-from discreet.methods.trained import PrivatelyTrained
+from discreet.methods.trained import PrivatelyTrained, WeighsClasses, class_shares
 from discreet.ops.sparse import map_rows
 from discreet.privacy.coverage import NOTHING
 from discreet.privacy.events.gaussian import gaussian_mu

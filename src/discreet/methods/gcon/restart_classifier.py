@@ -21,12 +21,11 @@ from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
-from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Propagations, Restart, Width
 from discreet.methods.public_encoder import EncoderName, EncoderSettings, PublicEncoder, encoder_width
-from discreet.methods.trained import TrainedClassifier
+from discreet.methods.trained import TrainedClassifier, WeighsClasses, with_weights
 from discreet.ops.restart import INFINITE, check_restart, check_steps, own_hop, propagate, transition
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.plan import Plan

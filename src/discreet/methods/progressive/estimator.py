@@ -21,9 +21,8 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
-from discreet.methods.class_weights import WeighsClasses, with_weights
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.trained import StartsHead
+from discreet.methods.trained import StartsHead, WeighsClasses, with_weights
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage

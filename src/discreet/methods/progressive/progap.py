@@ -17,10 +17,10 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import progressive
-from discreet.methods.class_weights import class_shares
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Norm, Rate, Share, Steps
 from discreet.methods.progressive.estimator import ProgressiveClassifier, stage_name
+from discreet.methods.trained import class_shares
 from discreet.ops.rows import finite_rows, normalize_rows
 from discreet.ops.sparse import SparseMatrix
 from discreet.privacy.levels import Level
