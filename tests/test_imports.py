@@ -38,6 +38,7 @@ AFTER_METHODS = {
     "local": set(),
     "engine": set(),
     "cli": {"release", "tuning", "audit", "attacks", "bench", "engine"},
+    "__main__": {"cli"},
 }
 
 

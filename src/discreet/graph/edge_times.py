@@ -49,13 +49,14 @@ def _dates_until(edges: pd.DataFrame, column: str, until: str) -> pd.Series:
     """A date without a time means all of that day."""
     import pandas as pd
 
+    written = re.fullmatch(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2})([ T].*\S)?\s*", until)
     try:
-        last = pd.Timestamp(until)
-        if pd.isna(last):
+        if written is None:  # 01.06.2024 is the first of June here and the sixth of January there
             raise ValueError(until)
+        last = pd.Timestamp(until)
     except (ValueError, OverflowError):
         raise ParameterError(f"the last moment must be a date such as 2024-06-30, not {until!r}") from None
-    if re.fullmatch(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}\s*", until):
+    if written[2] is None:
         last = last + pd.Timedelta(days=1) - pd.Timedelta(1, "ns")
     moments = pd.to_datetime(edges[column], errors="coerce", format="ISO8601", utc=True)
     wrong = moments.isna()
