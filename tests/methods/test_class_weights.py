@@ -39,12 +39,33 @@ def found(method: str, **settings: Any) -> float:
     return rows["fraud"]
 
 
-@pytest.mark.parametrize("method", ["mlp", "gap", "dpdgc", "hop-bayes", "progap", "lpgnet", "gcon", "gcon-ssp"])
-def test_balanced_and_declared_weights_find_more_of_a_rare_class(method: str) -> None:
-    plain = found(method)
-    assert found(method, class_weight="balanced") > plain + 0.3
-    if method != "dpdgc":  # whose noise decides more than nine frauds can tell
-        assert found(method, class_weight={"fraud": 12.0}) > plain + 0.3
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [(method, {}) for method in ("mlp", "gap", "dpdgc", "hop-bayes", "lpgnet")]
+    + [(method, {"trust": trust}) for method in ("gcon", "gcon-ssp") for trust in (0.0, 1.0)],
+    ids=str,
+)
+def test_balanced_and_declared_weights_find_more_of_a_rare_class(method: str, settings: dict[str, Any]) -> None:
+    plain = found(method, **settings)
+    assert found(method, class_weight="balanced", **settings) > plain + 0.3
+    if method not in ("dpdgc", "lpgnet"):  # whose noise decides more than nine frauds can tell
+        assert found(method, class_weight={"fraud": 12.0}, **settings) > plain + 0.3
+
+
+def test_every_network_of_progap_is_told_the_weights() -> None:
+    """Weights that silence a class: after two stages nobody is found in it."""
+    graph = rare()
+    silent = {"legit": 1e-6, "fraud": 1.0}
+    model = make("progap", "edge", epochs=30, hidden=8, dropout=0.0, batch_size=None, class_weight=silent).fit(graph)
+    assert (model.predict(graph) == 1).mean() > 0.9
+
+
+def test_weights_of_gcon_are_kept_in_the_release(tmp_path: Path) -> None:
+    graph = rare()
+    model = make("gcon", "edge", class_weight="balanced", epochs=3, trust=1.0).fit(graph)
+    again = load_release(model.save(tmp_path / "release"))
+    one, two = (each.predict_proba(graph, audience="owner") for each in (model, again))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_weights_of_one_are_no_weights() -> None:

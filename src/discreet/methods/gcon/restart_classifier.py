@@ -140,7 +140,7 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
         part = parts[0]
         self._build()
         self._watched = {"network": self.encoder_.network}
-        weights = self._class_weights(part, curator)
+        self.class_weights_ = weights = self._class_weights(part, curator)
         self.encoder_.fit(part, with_weights(self._options(), weights), progress)
         embedded, opinion = self.encoder_.embed(part), self.encoder_.probabilities(part)
         learnt = self._learn_map(part, embedded, opinion, weights, curator)
@@ -223,23 +223,33 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
             if m == 0:
                 total += table
                 continue
-            filled = (with_labels(len(steps) * table + 1 / classes, part) - 1 / classes) / len(steps)
+            filled = (self._with_weighed_labels(len(steps) * table + 1 / classes, part) - 1 / classes) / len(steps)
             if self.inference == "public":
                 total += propagate(walk, filled, self.alpha, [m])
             else:
                 total += own_hop(walk, filled, 0.0, [m]) * (1 - self.inference_alpha) + self.inference_alpha * table
         return total
 
+    def _with_weighed_labels(self, rows: FloatArray, part: PublicPart) -> FloatArray:
+        """Rows with public training labels put in, each as loud as its class; rows that were learnt are so already."""
+        filled = with_labels(rows, part)
+        if self.class_weights_ is not None and part.train_mask is not None:
+            known = np.flatnonzero(part.train_mask & (part.labels >= 0))
+            filled[known] *= self.class_weights_[part.labels[known]][:, None]
+        return filled
+
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
         numbers = np.array([self.trust_, self.scale_])
-        return {**self.encoder_.state(), "map": self.map_, "trust and scale": numbers}
+        weights = {} if self.class_weights_ is None else {"class_weights": self.class_weights_}
+        return {**self.encoder_.state(), "map": self.map_, "trust and scale": numbers, **weights}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self._build()
         self.encoder_.restore(state)
         self.map_ = state["map"]
+        self.class_weights_ = state.get("class_weights")
         self.trust_, self.scale_ = (float(number) for number in state["trust and scale"])
 
 
