@@ -49,6 +49,8 @@ def report(
     from discreet.files import write_whole
 
     check_places(out)
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"the page is HTML: name it {out.with_suffix('.html').name!r:.80}, which a browser prints")
     folders = [path for path in what if path.is_dir()]
     if not folders:
         from discreet.release.report.bench_page import render_bench

@@ -59,7 +59,8 @@ class Recommendation:
         """Two lines: what was chosen and why, and what each alternative would offer."""
         others = [candidate for candidate in self.candidates if candidate != self.chosen]
         offered = ", ".join(f"{c.title} {c.outlook.words}" for c in others if c.outlook is not None)
-        out = ", ".join(f"{c.title} ({c.remark})" for c in others if c.outlook is None)
+        reasons = {c.title: c.remark.partition(";")[0] for c in others if c.outlook is None}  # a hint may follow
+        out = ", ".join(f"{title} ({why})" for title, why in reasons.items())
         lines = [f"method {self.chosen.title}: {self.reason}"]
         if offered or out:
             known = f"of what labels teach and edges tell, noise leaves to others: {offered}" if offered else ""

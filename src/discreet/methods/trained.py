@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from discreet.arrays import Array, FloatArray
@@ -18,6 +18,7 @@ from discreet.errors import ParameterError, PrivacyError
 from discreet.graph.convert import GraphLike
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import LABELS, PublicPart
+from discreet.limits import shown
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import (
@@ -222,7 +223,19 @@ class StartsHead(TrainedClassifier):
 
 # -------------------------------------------------------------------- weights of classes
 
-ClassWeight = Literal["balanced"] | dict[str | int, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]]
+
+def _in_form(given: Any) -> Any:
+    if given != "balanced" and not isinstance(given, dict):
+        raise ParameterError(
+            f'class_weight is balanced, or a weight by class name such as {{"fraud": 10}}, not {shown(given)}'
+        )
+    return given
+
+
+ClassWeight = Annotated[
+    Literal["balanced"] | dict[str | int, Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]],
+    BeforeValidator(_in_form),
+]
 
 COUNTS = "class counts"
 COUNTS_SHARE = 0.02

@@ -167,6 +167,8 @@ def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["report", *arguments, "--out", "page.html"]) == 2, arguments
         assert capsys.readouterr().err.count("\n") == 1
         assert not Path("page.html").exists()
+    assert main(["report", release, "--out", "page.pdf"]) == 2  # which would hold a page that no reader of PDF opens
+    assert "name it 'page.html'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: pages are not looked at in a browser")
