@@ -94,6 +94,11 @@ class TestNextMonth:
         assert run(capsys, "predict", "release", "--data", str(tables), "--out", "p.parquet")[0] == 0
         assert list(pd.read_parquet("p.parquet").columns) == ["id", "prediction", "probability_cat", "probability_dog"]
 
+    def test_other_file_types_are_refused(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+        for name in ("p.xlsx", "p.json"):
+            err = refused(capsys, "predict", "release", "--data", str(tables), "--out", name)
+            assert "written as .csv, .tsv or .parquet" in err
+
     def test_modes_follow_the_umask(self, capsys: pytest.CaptureFixture[str], tables: Path) -> None:
         old = os.umask(0o022)
         try:

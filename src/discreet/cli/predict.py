@@ -97,7 +97,8 @@ def predict(
     )
 
     check_places(out)
-    check_file_type(out)
+    if not shown.per_owner:
+        check_file_type(out)
     top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
     _warn_of_claims(estimator)

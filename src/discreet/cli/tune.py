@@ -22,7 +22,7 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import check_places, report
+from discreet.cli.output import check_places, report, say
 from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def tune(
     ledger.check()
     tried = search.drawn(method.seed)
     graph, estimator, recommendation = prepare(data, method)
+    if recommendation is not None:
+        say(f"{recommendation}\n", as_json)
     entry = Reservation(None, None)
 
     def reserve(plans: Sequence[Plan], unpaid: bool) -> None:
@@ -118,7 +120,7 @@ def tune(
     result |= {"release": None if out is None else str(out), "ledger": entry.entry}
     if found.accounting == "not accounted":
         print("tuning not accounted: epsilon covers the last fit alone", file=sys.stderr)
-    report(result, as_json)
+    report(result if as_json else {key: value for key, value in result.items() if key != "recommendation"}, as_json)
 
 
 def _result(

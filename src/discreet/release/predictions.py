@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PARQUET = (".parquet", ".pq")
+_TEXT = (".csv", ".tsv", ".txt", "")
 _LONGEST_NAME = 200  # names of files end at 255 bytes
 
 
 def check_file_type(path: Path) -> None:
     """Refuse a file type that cannot be written, before anything is predicted."""
+    if path.suffix.lower() not in (*_TEXT, *_PARQUET):  # a table of commas called .xlsx would open nowhere
+        raise ParameterError(f"predictions are written as .csv, .tsv or .parquet, not as {path.suffix!r:.20}")
     if path.suffix in _PARQUET:
         try:
             import pyarrow  # noqa: F401
