@@ -106,8 +106,9 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     links_share
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
-        At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many, their
-        learning rate (None: 0.05 for a linear map, 0.02 for a network), and the norm to which gradients are clipped.
+        At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many (None:
+        100, or 400 where no edge is read), their learning rate (None: 0.05 for a linear map, 0.02 for a network), and
+        the norm to which gradients are clipped.
         (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
     split
         At those levels, how the squared privacy loss is divided between node model and evidence, 0 for no evidence (no
@@ -140,7 +141,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     links_share: Fraction = 0.05
     receivers: Literal["unlabelled", "all"] = "unlabelled"
     hubs: bool | None = None
-    steps: Steps = 100
+    steps: Steps | None = None
     step_size: Rate | None = None
     clip_norm: Norm = 0.1
     split: tuple[Share, Annotated[float, Field(ge=0, le=1e6)]] | None = None
@@ -173,7 +174,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
             )
         budget = self._budget(public[0])
         network = self._new_network(public[0], torch.Generator())
-        steps = NodeModelSteps(planned_parameters(network, public[0].num_train), self.steps, self.clip_norm)
+        steps = NodeModelSteps(planned_parameters(network, public[0].num_train), budget.num_steps, self.clip_norm)
         asked = record_stages(public, budget, steps, self._count_weights(budget), receivers=self.receivers)
         return [*self._count_stages(public[0], level), *asked]
 
@@ -193,6 +194,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
             facts=facts,
             model=self._feature_model(facts),
             combines=self.combiner == "trained",
+            steps=self.steps,
             step_size=self.step_size,
             split=self.split,
         )

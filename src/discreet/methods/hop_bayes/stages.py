@@ -36,6 +36,10 @@ LEAST_SHARE = 0.12
 """Evidence that would get less than this is not asked for at all."""
 NETWORK_STEP = 0.02
 """The learning rate of a node model with hidden layers."""
+STEPS, STEPS_ALONE = 100, 400
+"""Noisy steps of the node model, and where no edge is read: noise then outweighs every step, and more of them, at the
+same budget, are a longer average (see docs/defaults.md).
+"""
 
 
 def evidence_name(number: int) -> str:
@@ -58,8 +62,8 @@ def count_receivers(facts: PublicFacts, receivers: str) -> int:
 class RecordBudget:
     """What public facts decide where features and labels are private: the kind of node model, and every stage's share.
 
-    ``step_size`` and ``split`` are what the user asked for, None to decide here; ``model`` decides what the node model
-    is, and ``combines`` says whether weights are to be trained on validation ids, if there are any.
+    ``steps``, ``step_size`` and ``split`` are what the user asked for, None to decide here; ``model`` decides what the
+    node model is, and ``combines`` says whether weights are to be trained on validation ids, if there are any.
     """
 
     privacy: Privacy
@@ -67,6 +71,7 @@ class RecordBudget:
     facts: PublicFacts
     model: FeatureModel
     combines: bool
+    steps: int | None = None
     step_size: float | None = None
     split: tuple[float, float] | None = None
 
@@ -76,6 +81,13 @@ class RecordBudget:
         if self.step_size is not None:
             return self.step_size
         return LINEAR_STEP if self.model.is_linear else NETWORK_STEP
+
+    @property
+    def num_steps(self) -> int:
+        """How many noisy steps the node model makes."""
+        if self.steps is not None:
+            return self.steps
+        return STEPS if self.reads_edges else STEPS_ALONE
 
     # ---------------------------------------------------------------- shares
 
@@ -137,6 +149,8 @@ class RecordBudget:
     def pinned(self) -> dict[str, object]:
         """What was decided, as settings, so that a graph of other public facts gets the same."""
         found: dict[str, object] = {} if self.model.own_encoder else {"linear": self.model.is_linear}
+        if self.steps is None:
+            found["steps"] = self.num_steps
         if self.split is None:
             found["split"] = self.shares[NODE_MODEL], self.shares.get(EVIDENCE, 0.0)
         return found
