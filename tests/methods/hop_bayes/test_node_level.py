@@ -254,16 +254,17 @@ def alone(spec: str = "node", **parameters: object) -> HopBayes:
     return model(spec, 0.1, **{"steps": 2, **parameters})
 
 
-def test_a_node_model_alone_makes_more_steps(graph):
+def test_a_node_model_alone_makes_more_steps() -> None:
     """Unless they are given; and a graph of other public facts gets as many."""
+    facts = PublicFacts(1000, 20, 5, 700, True, 100)
 
-    def steps(estimator):
-        return next(stage.runs for stage in estimator.plan(graph.public).stages if stage.name == "node model")
+    def steps(estimator: HopBayes) -> int:
+        return estimator.plan(facts).stage(NODE_MODEL).runs
 
     assert steps(alone(steps=None)) == 400
     assert steps(model("node", 16.0, steps=None)) == 100
     assert steps(alone(steps=7)) == steps(model("node", 16.0, steps=7)) == 7
-    assert alone(steps=None)._budget(graph.public).pinned()["steps"] == 400
+    assert alone(steps=None)._budget(facts).pinned()["steps"] == 400
 
 
 @pytest.mark.parametrize("spec", ["node", "node:thinned,d_max=12,p=0.5", "neighbor:2"])
