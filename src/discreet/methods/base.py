@@ -18,8 +18,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from torch import nn
 
+from discreet import errors
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
-from discreet.errors import NotFittedError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.errors import ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
@@ -51,7 +52,7 @@ EXPOSED = "training"
 """The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
 
 
-class _NotFittedError(NotFittedError, SklearnNotFittedError):
+class NotFittedError(errors.NotFittedError, SklearnNotFittedError):
     """What both we and scikit-learn call so."""
 
 
@@ -233,6 +234,8 @@ class NodeClassifier(BaseEstimator):
         A graph that is given instead goes through :meth:`plan_for`, which reads no more of it.
         """
         if not isinstance(public, PublicFacts):
+            if extra:
+                raise ParameterError(f"{self.method}: plan takes public facts; plan_for takes graphs, extra ones too")
             return self.plan_for(public)
         validate(type(self), self.method, self.get_params(deep=False))
         privacy = self._checked_privacy()
@@ -566,7 +569,7 @@ class NodeClassifier(BaseEstimator):
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):
-            raise _NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
     # ---------------------------------------------------------------- in a notebook
 
