@@ -41,14 +41,14 @@ def found(method: str, **settings: Any) -> float:
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [(method, {}) for method in ("mlp", "gap", "dpdgc", "hop-bayes", "lpgnet")]
+    [(method, {}) for method in ("mlp", "gap", "dpdgc", "hop-bayes", "lpgnet", "dpgcn")]
     + [(method, {"trust": trust}) for method in ("gcon", "gcon-ssp") for trust in (0.0, 1.0)],
     ids=str,
 )
 def test_balanced_and_declared_weights_find_more_of_a_rare_class(method: str, settings: dict[str, Any]) -> None:
     plain = found(method, **settings)
     assert found(method, class_weight="balanced", **settings) > plain + 0.3
-    if method not in ("dpdgc", "lpgnet"):  # whose noise decides more than nine frauds can tell
+    if method not in ("dpdgc", "lpgnet", "dpgcn"):  # whose noise decides more than nine frauds can tell
         assert found(method, class_weight={"fraud": 12.0}, **settings) > plain + 0.3
 
 

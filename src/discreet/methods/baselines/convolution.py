@@ -18,7 +18,7 @@ from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
 from discreet.methods.metrics import METRICS, MetricName
 from discreet.methods.parameters import Examples, Rounds, Width
-from discreet.methods.trained import TrainedClassifier
+from discreet.methods.trained import TrainedClassifier, WeighsClasses, with_weights
 from discreet.ops.rows import rows_of_norm
 from discreet.ops.sparse import Aggregation, SparseMatrix, feature_tensor, hop_matrix
 from discreet.privacy.levels import Level
@@ -35,7 +35,7 @@ VALIDATED_EVERY = 5
 
 
 @dataclass(eq=False, repr=False)
-class ConvolutionClassifier(TrainedClassifier):
+class ConvolutionClassifier(WeighsClasses, TrainedClassifier):
     """A graph network without a guarantee; only level ``none``.
 
     Every step runs over the whole graph, so all training rows go into one batch by default. The weights of the epoch
@@ -86,7 +86,7 @@ class ConvolutionClassifier(TrainedClassifier):
         measure = None if self.best_by == "accuracy" else METRICS[self.best_by]
         chosen = self._validation_rows(part)
         best = BestEpoch(self.network_, forward, labels, chosen, every=VALIDATED_EVERY, measure=measure)
-        options = self._options()
+        options = with_weights(self._options(), self._class_weights(part, curator))
         train(self.network_, forward, labels, rows, options, self._generator, progress=progress, on_epoch=best.look)
         best.restore()
 
