@@ -263,7 +263,7 @@ class WeighsClasses(NodeClassifier):
         super()._check_settings(part)
         if self.class_weight is not None and self.class_weight != "balanced":
             names = part.class_names or [str(label) for label in range(part.num_classes)]
-            declared_weights(self.class_weight, names)
+            declared_weights(_in_form(self.class_weight), names)
 
     def _count_stages(self, facts: PublicFacts, level: Level) -> list[Stage]:
         """The stage that pays for balanced weights where labels are private; it comes first."""
