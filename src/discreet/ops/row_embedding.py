@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from discreet.arrays import FloatArray
+from discreet.graph.edge_weights import weighted_sums
 from discreet.ops.keyed_hash import hash_pairs
 from discreet.ops.rows import clip_rows
 
@@ -38,8 +39,16 @@ def hashed_rows(num_nodes: int, width: int, key: bytes, *, row_norm: float = 1.0
     return sp.csr_array((data, place, starts), shape=(num_nodes, width))
 
 
-def embed_rows(adjacency: sp.csr_array, weight: Weight, clip: float | None = None) -> FloatArray:
-    """A·W in double precision, rows cut at norm ``clip`` where one is given; costs (entries) × (width of W's rows)."""
-    product = adjacency.astype(np.float64) @ weight
+def embed_rows(
+    adjacency: sp.csr_array, weight: Weight, clip: float | None = None, *, weighted: bool = False
+) -> FloatArray:
+    """A·W in double precision, rows cut at norm ``clip`` where one is given; costs (entries) × (width of W's rows).
+
+    ``weighted`` says that entries of A are weights of edges: sums are then those of ``weighted_sums``, with its guarantee.
+    """
+    if weighted:
+        product = weighted_sums(adjacency, weight.toarray() if sp.issparse(weight) else weight)
+    else:
+        product = adjacency.astype(np.float64) @ weight
     dense = product.toarray() if sp.issparse(product) else np.asarray(product)
     return dense if clip is None else clip_rows(torch.from_numpy(dense), clip).numpy()

@@ -88,9 +88,10 @@ class AdjacencyRows(Query):
 
     def answer(self, private: PrivatePart, *, weight: Weight, **inputs: Any) -> FloatArray:
         """The product in units of c, where no square of an entry vanishes that counts, then times c."""
-        adjacency = bounded_graph(private, self.level).weighted_adjacency
+        graph = bounded_graph(private, self.level)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = weight / self.row_norm
         cut = cut_sparse_rows(unit, 1.0) if sp.issparse(unit) else cut_rows(unit, 1.0)
         clip = None if isinstance(self.level, NoPrivacy) else self._bound_on_unit_rows().clip
-        return embed_rows(adjacency, cut, clip) * self.row_norm
+        weighted = graph.edge_weights is not None
+        return embed_rows(graph.weighted_adjacency, cut, clip, weighted=weighted) * self.row_norm

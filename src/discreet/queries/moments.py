@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from discreet.arrays import FloatArray
 from discreet.graph.parts import PrivatePart
 from discreet.ops.moments import cross_moments, pack, packed_length

@@ -53,4 +53,6 @@ class ResidualSums(Query):
 
     def answer(self, private: PrivatePart, *, residuals: FloatArray, **inputs: Any) -> FloatArray:
         """The sums in double precision."""
-        return embed_rows(private.graph.weighted_adjacency.T.tocsr(), cut_rows(residuals, 1.0))
+        graph = private.graph
+        senders = graph.weighted_adjacency.T.tocsr()
+        return embed_rows(senders, cut_rows(residuals, 1.0), weighted=graph.edge_weights is not None)
