@@ -44,11 +44,11 @@ def embed_rows(
 ) -> FloatArray:
     """A·W in double precision, rows cut at norm ``clip`` where one is given; costs (entries) × (width of W's rows).
 
-    ``weighted`` says that entries of A are weights of edges: sums are then those of ``weighted_sums``, with its guarantee.
+    ``weighted`` says that entries of A are weights of edges: sums are then those of ``weighted_sums``, as exact.
     """
-    if weighted:
-        product = weighted_sums(adjacency, weight.toarray() if sp.issparse(weight) else weight)
-    else:
-        product = adjacency.astype(np.float64) @ weight
-    dense = product.toarray() if sp.issparse(product) else np.asarray(product)
+    dense = weighted_sums(adjacency, _dense(weight)) if weighted else _dense(adjacency.astype(np.float64) @ weight)
     return dense if clip is None else clip_rows(torch.from_numpy(dense), clip).numpy()
+
+
+def _dense(matrix: Weight) -> FloatArray:
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
