@@ -167,7 +167,8 @@ def _drop_output() -> None:
 def _after_the_last_words(code: int) -> int:
     """The code, once all output is written; where that fails, it is not done."""
     try:
-        sys.stdout.flush()
+        if not sys.stdout.closed:
+            sys.stdout.flush()
     except BrokenPipeError:
         return _unread() if code == 0 else code
     except OSError as error:
