@@ -134,6 +134,10 @@ def test_owners_get_a_file_each(capsys: pytest.CaptureFixture[str], tables: Path
     assert (code, err) == (0, "")
     assert len(list(Path("rows").iterdir())) == 40
     assert Path("rows/person-3.csv").read_text().splitlines()[1].startswith("person-3,")
+    ranked = [*arguments, "--out", "ranked", "--per-owner", "--top", "5:dog"]
+    assert "compares nodes with one another" in refused(capsys, *ranked)
+    assert run(capsys, *ranked, "--uncovered")[0] == 0
+    assert len(list(Path("ranked").iterdir())) == 5
 
 
 def test_a_release_moves_to_the_device_that_is_asked_for(

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from discreet.errors import PlanViolationError, UnsupportedError
+from discreet.graph.edge_weights import SUM_PLACES
 from discreet.graph.synthetic import csbm
 from discreet.ops.sparse import Aggregation
 from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
@@ -120,3 +121,12 @@ def test_a_later_hop_takes_no_encoder() -> None:
     private.entrust(KEY, b"k" * 16)
     with pytest.raises(PlanViolationError, match="released rows"):
         NeighbourSums(level, 40, 2, "sum", hop=2).answer(private, encoder=torch.nn.Linear(4, 2))
+
+
+@pytest.mark.parametrize("width", [1, 16, 100, 700])
+def test_sums_lie_on_the_lattice_at_every_width(width: int) -> None:
+    graph = csbm(num_nodes=40, num_features=4, seed=0)
+    _, private = EdgeLevel().split(graph)
+    rows = torch.randn(40, width, generator=torch.Generator().manual_seed(0))
+    found = NeighbourSums(EdgeLevel(), 40, width).answer(private, rows=rows) * 2**SUM_PLACES
+    assert np.array_equal(found, np.rint(found))

@@ -15,12 +15,13 @@ from safetensors.numpy import load, save
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import CertificateError, DiscreetError
+from discreet.mechanisms.bits import FIXED
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.budget import Privacy
-from discreet.privacy.certificate import digest
+from discreet.privacy.certificate import FREE, digest
 from discreet.privacy.levels import EdgeLevel
 from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import json_bytes
@@ -310,6 +311,14 @@ FORGED: dict[str, tuple[Change, Change, str]] = {
     ),
     "another relation in words": (set_in("level", "relation", value="everything"), unchanged, "configuration"),
     "fewer duties": (set_in("duties", value=[]), unchanged, "configuration"),
+    "fewer caveats": (set_in("caveats", value=[]), unchanged, "configuration"),
+    "somebody else to trust": (set_in("trust", value="nobody"), unchanged, "configuration"),
+    "another task": (set_in("task", value="weather"), unchanged, "configuration"),
+    "another source of noise": (set_in("noise", "source", value="dice"), unchanged, "configuration"),
+    "tuning in other words": (set_in("tuning", value="none at all"), unchanged, "configuration"),
+    "a search that was not free": (set_in("tuning", value=f"3 settings; {FREE}"), unchanged, "configuration"),
+    "a search that no stage pays for": (set_in("tuning", value="charged: 3 trials"), unchanged, "configuration"),
+    "noise that a seed fixed": (unchanged, set_in("params", "insecure_noise_seed", value=1), "configuration"),
     "no such coverage": (set_in("covers", value={"name": "all", "means": ""}), unchanged, "configuration"),
     "other facts": (set_in("facts", 0, "num_train", value=1), unchanged, "configuration"),
     "facts of no graph": (
@@ -338,9 +347,11 @@ FORGED: dict[str, tuple[Change, Change, str]] = {
     "another mechanism": (set_in("stages", 0, "mechanism", value="dpsgd"), unchanged, "plan"),
     "another proof": (set_in("stages", 0, "proof", value="published proof"), unchanged, "plan"),
     "another sampler": (set_in("stages", 0, "noise", "sampler", value="dice"), unchanged, "plan"),
+    "other notes": (set_in("notes", value=["nothing to add"]), unchanged, "plan"),
     "accounting that nobody asked for": (set_in("accounting", value="as-published"), unchanged, "plan"),
     # what does not add up
     "a smaller epsilon": (scale("epsilon", factor=0.999), unchanged, "epsilon"),
+    "a larger bound of another accountant": (scale("epsilon_by_accountant", "pld", factor=2.0), unchanged, "epsilon"),
     "a smaller bound": (scale("epsilon_by_accountant", "pld", factor=0.5), unchanged, "epsilon"),
 }
 
@@ -510,7 +521,7 @@ def test_a_new_digest_is_needed(release: Path) -> None:
 
 
 def test_test_noise_and_unpaid_tuning_fail_and_load(release: Path) -> None:
-    forge(release, lambda c: c["noise"].update(for_release=False))
+    forge(release, lambda c: c["noise"].update(for_release=False, source=FIXED))
     assert failed(release) == {"noise"}
     forge(release, lambda c: c.update(tuning="tuning not accounted: 3 settings"))
     assert failed(release) == {"noise", "tuning"}

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest, chi2, kstest, norm
+from scipy.stats import binomtest, chi2, ks_2samp, kstest, norm
 
 from discreet.arrays import BoolArray, FloatArray
 from discreet.audit.attacks import attack_on
@@ -25,6 +25,8 @@ from discreet.privacy.plan import Plan, Stage
 
 _LARGEST_MATRIX = 80
 """Columns that are compared pairwise: cost grows with their square, and a fault shows in few of them."""
+_MOST_COINS, _LEAST_RUNS = 12, 30
+"""Examples whose coins are held against the noise, and runs with and without them that it takes."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def noise_checks(plan: Plan, trials: Trials) -> list[NoiseCheck]:
         *law_checks(plan, trials.noise),
         *_dependence(plan, trials.noise),
         *_batches(plan, trials.batches),
+        *_batches_and_noise(trials.batches, trials.noise),
     ]
 
 
@@ -142,3 +145,19 @@ def _batches(plan: Plan, batches: dict[Index, BoolArray]) -> Iterator[NoiseCheck
         if before[0] == after[0] and not batches[before].all():
             one, two = (batches[index].astype(np.float64) for index in (before, after))
             yield _worst_correlation("fresh batches", one, two, skip_own=False)
+
+
+def _batches_and_noise(batches: Mapping[Index, BoolArray], noise: Mapping[Index, FloatArray]) -> Iterator[NoiseCheck]:
+    """Who stands in a batch says nothing of the noise of its step: amplification by sampling rests on that."""
+    for index, masks in batches.items():
+        pairs = [
+            (entry[coins], entry[~coins])
+            for coins in masks.T[:_MOST_COINS]
+            for entry in noise.get(index, np.empty((len(masks), 0))).T
+            if min(coins.sum(), (~coins).sum()) >= _LEAST_RUNS
+        ]
+        if pairs:  # any dependence, not correlation alone: which bits noise is made of is the sampler's affair
+            worst = min(float(ks_2samp(*pair, method="asymp").pvalue) for pair in pairs)
+            detail = f"least of {len(pairs)} Kolmogorov–Smirnov"
+            name = f"{index[0]}, run {index[1]}"
+            yield NoiseCheck("noise apart from batches", name, min(1.0, worst * len(pairs)), detail)

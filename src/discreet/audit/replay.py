@@ -219,12 +219,13 @@ def replay_audit(
     pairs: int,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
+    report: ReplayReport | None = None,
 ) -> ReplayReport:
     """Audit many pairs: graphs from a sampler, neighbours from the level, outputs from every adversary.
 
-    Pairs of which the method refuses both sides are left out.
+    Pairs of which the method refuses both sides are left out. What is found is added to ``report``, where one is given.
     """
-    report = ReplayReport()
+    report = ReplayReport() if report is None else report
     rng = np.random.default_rng(seed)
     level = _level_of(estimator)
     names = list(ADVERSARIES)

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from discreet.audit.fresh_process import fresh_process_faults
 from discreet.audit.one_run import audit_one_run
 from discreet.audit.replay import ReplayReport, replay_audit, replay_broken_promises, replay_crowd, replay_pair
-from discreet.audit.small_graphs import graph_at
+from discreet.audit.small_graphs import graph_at, with_weights
 from discreet.audit.statistical import ALPHA, SHARES, StatisticalReport, audit_curator, audit_pipeline
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import NODES, shaped_pairs, worst_pair
@@ -42,6 +42,10 @@ CAVEAT = (
     "An audit falsifies; it does not prove. A bound on epsilon from below says what an attack achieved on small "
     "graphs, not what the best attack could."
 )
+
+
+_WEIGHTS_EVERY = 4
+"""Beside so many pairs without weights of edges, one with."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     privacy = estimator._checked_privacy()
     graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
+    _replay_weights(estimator, replay, pairs=-(-effort.pairs // _WEIGHTS_EVERY), seed=effort.seed)
     _replay_shapes(estimator, replay)
     replay_crowd(estimator, replay, seed=effort.seed)
     replay_broken_promises(estimator, replay)
@@ -178,6 +183,18 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
             )
         found.one_run = audit_one_run(_wide(subject.planned), canaries=effort.canaries, alpha=share, seed=effort.seed)
     return AuditReport(_subject(subject, plan.delta), replay, found)
+
+
+def _replay_weights(estimator: NodeClassifier, report: ReplayReport, *, pairs: int, seed: int) -> None:
+    """Pairs of graphs whose edges have weights, where the method reads them; an edge with another weight is another."""
+    level = estimator._checked_privacy().level
+
+    def graphs(rng: np.random.Generator) -> Graph:
+        return with_weights(graph_at(level, rng, NODES), rng)
+
+    with suppress(UnsupportedError):
+        estimator.plan(graphs(np.random.default_rng(seed)).public)
+        replay_audit(estimator, graphs, pairs=pairs, seed=seed, report=report)
 
 
 def _replay_shapes(estimator: NodeClassifier, report: ReplayReport) -> None:

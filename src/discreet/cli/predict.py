@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli.options import ComputeOptions, GraphOptions, Json, Release
 from discreet.cli.output import check_places, report
-from discreet.errors import DataNotFoundError, ParameterError
+from discreet.errors import DataNotFoundError, ParameterError, UncoveredReleaseError
 
 if TYPE_CHECKING:
     from discreet.methods.base import NodeClassifier
@@ -102,6 +102,8 @@ def predict(
     top, wanted = None if shown.top is None else Top.parse(shown.top), shown.wanted()
     estimator = load_release(release, compute.prepare())
     _warn_of_claims(estimator)
+    if top is not None and top.of_class is not None and not (public_graph or uncovered):
+        _refuse_ranking(estimator)
     if has_partitions(expand_home(data.data)) and not out.suffix and not shown.any():
         rows_written = _predict_blocks(estimator, Path(data.data), out, audience, public_graph, uncovered)
         report({"release": str(release), "nodes": rows_written, "covers": estimator.covers, "out": str(out)}, as_json)
@@ -143,6 +145,15 @@ def _warn_of_claims(estimator: NodeClassifier) -> None:
             f"this release covers nothing: its epsilon is {claim['status']} ({claim['by']}), and predictions are as "
             "open as the data",
             file=sys.stderr,
+        )
+
+
+def _refuse_ranking(estimator: NodeClassifier) -> None:
+    """Who is among the first K follows from everybody's rows, and each row is covered for its own node alone."""
+    if estimator.covers in _OWN_ROWS:
+        raise UncoveredReleaseError(
+            f"{estimator.method}: --top K:CLASS compares nodes with one another, and each prediction is covered only "
+            "for its own node: leave :CLASS out; --uncovered predicts outside the guarantee"
         )
 
 

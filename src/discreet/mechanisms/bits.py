@@ -339,6 +339,10 @@ def bits_of(randomness: Randomness) -> BitStream:
 # -------------------------------------------------------------------- one key for each fit
 
 
+FRESH = "ChaCha20 streams keyed with 256 bits of operating-system entropy, fresh for this fit"
+FIXED = "FIXED TEST SEED: the noise can be reproduced, so this is NOT FOR RELEASE"
+
+
 class NoiseSource:
     """Independent random streams, each named by purpose and run, each handed out once.
 
@@ -361,9 +365,7 @@ class NoiseSource:
 
     def describe(self) -> str:
         """For the certificate."""
-        if self.secure:
-            return "ChaCha20 streams keyed with 256 bits of operating-system entropy, fresh for this fit"
-        return "FIXED TEST SEED: the noise can be reproduced, so this is NOT FOR RELEASE"
+        return FRESH if self.secure else FIXED
 
     def stream(self, purpose: str, run: int = 0) -> BitStream:
         """The stream of that name; asking for it a second time is an error."""

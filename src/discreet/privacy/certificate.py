@@ -48,8 +48,13 @@ CAVEATS = (
 )
 
 
+TASK = "node classification"
 GIVEN = "hyper-parameters were given, not searched by this run; a search on private data is not accounted"
 NOT_ACCOUNTED = "tuning not accounted"
+CHARGED = "charged: "
+"""How ``tuning`` begins where a search was paid for."""
+FREE = "the search read nothing that the level protects"
+"""How ``tuning`` ends where there was nothing to pay for: of a method without a private stage."""
 
 
 def make_certificate(
@@ -72,23 +77,28 @@ def make_certificate(
     level, planned = plan.privacy.level, plan.to_json()
     content = {
         "schema": SCHEMA,
-        "task": "node classification",
+        "task": TASK,
         **planned,
         **({"claim": {"by": plan.claim.formulas, "status": UNVERIFIED}} if plan.claim else {}),
         "level": {"spec": level.spec, "relation": level.describe_on(any(graph.weighted for graph in facts))},
         "public": level.public_knowledge(),
-        "trust": _trust(level.kind),
+        "trust": trust_in(level.kind),
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
         "delta_reason": delta_reason(plan.privacy, max(graph.num_nodes for graph in facts)),
         "facts": [asdict(graph) for graph in facts],
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
         "duties": duties(plan.covers, level),
-        "caveats": [_arithmetic(planned["stages"]), *CAVEATS],
+        "caveats": caveats_of(planned["stages"]),
         "versions": {**accountant_versions(), **versions},
     }
     made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATED_FIELDS)})
     return made
+
+
+def caveats_of(stages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a reader of these stages, as a plan writes them, must know beside the figures."""
+    return [_arithmetic(stages), *CAVEATS]
 
 
 def _arithmetic(stages: Sequence[Mapping[str, Any]]) -> str:
@@ -119,7 +129,8 @@ def audit_digest(report: Mapping[str, Any]) -> str:
     return digest(report)
 
 
-def _trust(kind: str) -> str:
+def trust_in(kind: str) -> str:
+    """Who is trusted at this kind of level."""
     if kind == "local":
         return "none: every record is perturbed before it leaves its owner"
     if kind == "none":

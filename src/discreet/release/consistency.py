@@ -15,11 +15,12 @@ from packaging.version import InvalidVersion, Version
 from discreet.errors import CertificateError
 from discreet.files import from_json
 from discreet.graph.graph import PublicFacts
+from discreet.mechanisms.bits import FIXED, FRESH
 from discreet.privacy.budget import Privacy, delta_reason
 from discreet.privacy.card import guarantee_lines, render_card
-from discreet.privacy.certificate import check_date
+from discreet.privacy.certificate import CHARGED, FREE, GIVEN, NOT_ACCOUNTED, TASK, caveats_of, check_date, trust_in
 from discreet.privacy.coverage import COVERAGE, duties
-from discreet.privacy.levels import parse_level
+from discreet.privacy.levels import NoPrivacy, parse_level
 from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
 
 FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
@@ -59,6 +60,7 @@ def check_configuration(release: ReleaseFolder) -> str:
         raise CertificateError(f"delta is 0, which level {level.spec} does not have")
     if certificate["covers"]["name"] not in COVERAGE:
         raise CertificateError(f"there is no coverage {certificate['covers']['name']!r:.80}")
+    _check_noise(config, certificate)
     if certificate["schema"] > 1:
         check_date(certificate["date"])
     if same_version(certificate):
@@ -66,6 +68,22 @@ def check_configuration(release: ReleaseFolder) -> str:
     else:
         _check_card_figures(release)
     return f"{config['method']} at level {level.spec}"
+
+
+def _check_noise(config: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+    """Noise that a seed fixed is not for release, whatever the certificate says."""
+    if config["params"].get("insecure_noise_seed") is not None and certificate["noise"]["for_release"]:
+        raise CertificateError(
+            "the configuration fixes the noise by a seed, and the certificate calls it fit for release"
+        )
+
+
+def _check_tuning(certificate: Mapping[str, Any]) -> None:
+    """A search that was charged has its stage; without one settings were given, or nobody paid for the search."""
+    said, charged = certificate["tuning"], certificate.get("trial_stages") is not None
+    free = said.endswith(FREE) and (not certificate["stages"] or certificate["level"]["spec"] == NoPrivacy().spec)
+    if charged != said.startswith(CHARGED) or not (charged or free or said == GIVEN or said.startswith(NOT_ACCOUNTED)):
+        raise CertificateError("what the certificate says of tuning is not what its stages say")
 
 
 def _check_facts(listed: list[Mapping[str, Any]]) -> int:
@@ -120,9 +138,15 @@ def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
         "covers": {"name": covers, "means": COVERAGE[covers]},
         "delta_reason": delta_reason(privacy, nodes),
         "duties": duties(covers, level),
+        "task": TASK,
+        "trust": trust_in(level.kind),
+        "caveats": caveats_of(certificate["stages"]),
     }
     for name, words in expected.items():
         if certificate[name] != words:
             raise CertificateError(f"what the certificate says under {name} is not what this level and coverage mean")
+    if certificate["noise"]["source"] != (FRESH if certificate["noise"]["for_release"] else FIXED):
+        raise CertificateError("what the certificate says of the source of noise is not what this version says")
+    _check_tuning(certificate)
     if release.files[CARD] != render_card(certificate).encode():
         raise CertificateError(f"{CARD} does not say what the certificate says")

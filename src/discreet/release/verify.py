@@ -186,6 +186,9 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
         raise CertificateError("the claim of a paper is stated by one of certificate and configuration")
     if plan.delta != certificate["delta"]:
         raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
+    searched, added = certificate.get("trial_stages") is not None, bool(estimator.extensions_)
+    if same_version(certificate) and not (searched or added) and certificate["notes"] != list(plan.notes):
+        raise CertificateError("the notes of the certificate are not those of the configuration's plan")
     compare_plan(plan, certificate, words=same_version(certificate))  # of schema 1 too: all that it holds
     count = len(plan.stages)
     return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
@@ -239,7 +242,15 @@ def _recompute(certificate: Mapping[str, Any], found: list[float]) -> str:
     stated = certified_epsilon(certificate) if rigorous else min(listed, default=math.nan)
     if not _same(proved, stated) or not _same(min(listed, default=math.nan), stated):
         raise CertificateError(f"recomputed {proved:.9g} at delta {delta:g}, stated {stated:.9g}")
+    if same_version(certificate) and not _same_by_accountant(bounds, certificate["epsilon_by_accountant"]):
+        raise CertificateError("the figures of the accountants are not those of these events")
     return f"recomputed {proved:.9g} at delta {delta:g}, stated {stated:.9g}"
+
+
+def _same_by_accountant(bounds: Mapping[str, float], stated: Mapping[str, Any]) -> bool:
+    return bounds.keys() == stated.keys() and all(
+        _same(bounds[name], float(from_json(stated[name]))) for name in bounds
+    )
 
 
 def _same(one: float, two: float) -> bool:

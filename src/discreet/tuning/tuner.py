@@ -17,7 +17,7 @@ from discreet.methods.parameters import checked_settings
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, group_note
 from discreet.privacy.budget import Privacy
-from discreet.privacy.certificate import NOT_ACCOUNTED, make_certificate
+from discreet.privacy.certificate import CHARGED, FREE, NOT_ACCOUNTED, make_certificate
 from discreet.privacy.events.selection import SHAPES, check_repeats, draw_repeats, select_event
 from discreet.privacy.events.table import composed_curve
 from discreet.privacy.levels import NoPrivacy
@@ -217,7 +217,7 @@ class Search:
             for_release=own["noise"]["for_release"],
             spent=plan.event(),
             versions=own["versions"],
-            tuning=f"charged: {plan.stages[0].query.words}, by validation {self.score.metric}",
+            tuning=f"{CHARGED}{plan.stages[0].query.words}, by validation {self.score.metric}",
         )
         asked = [self.score.stage.to_json()] if self.score.sensitivity else []
         return {**made, "accounting": own["accounting"], "trial_stages": [*own["stages"], *asked]}
@@ -307,7 +307,5 @@ def _not_accounted(trial: NodeClassifier, candidates: int, metric: str) -> str:
 
 
 def _free(trial: NodeClassifier, candidates: int, metric: str) -> str:
-    trial.certificate_["tuning"] = (
-        f"{candidates} settings were tried, by validation {metric}; the search read nothing that the level protects"
-    )
+    trial.certificate_["tuning"] = f"{candidates} settings were tried, by validation {metric}; {FREE}"
     return "free"

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.audit.fresh_process import fresh_process_faults
 from discreet.audit.replay import ReplayReport, replay_broken_promises, replay_crowd, replay_pair
-from discreet.audit.small_graphs import small_graph
+from discreet.audit.small_graphs import small_graph, with_weights
 from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.subjects import cheap
 from discreet.audit.worst_pairs import NODES, worst_pair
@@ -114,6 +114,12 @@ def replay(subject: Subject, planted: str | None = None, most: int = REPLAY_PAIR
     return Found(report.violations, f"{report.pairs} pairs", report.pairs)
 
 
+def weights(subject: Subject, planted: str | None = None) -> Found:
+    """Pairs of graphs whose edges have weights."""
+    report = replay_until(caught, subject.estimator(), lambda rng: with_weights(small(rng), rng), most=2 * BLOCK)
+    return Found(report.violations, f"{report.pairs} pairs")
+
+
 def crowd(subject: Subject, planted: str | None = None) -> Found:
     """A pair of many training nodes, in small portions and in one."""
     found = replay_crowd(subject.estimator(), ReplayReport())
@@ -190,6 +196,7 @@ CHECKS: dict[str, Callable[[Subject, str | None], Found]] = {
     "replay": replay,
     "refusals": refusals,
     "crowd": crowd,
+    "weights": weights,
     "process": process,
     "curator": curator,
     "fits": fits,

@@ -14,6 +14,7 @@ from discreet import limits
 from discreet.graph import edge_weights
 from discreet.ops import egonets, layer_rows
 from discreet.privacy import accountants
+from discreet.queries import sums
 from tests.soundness.faults.checks import SuiteTest
 from tests.soundness.faults.registry import fault
 
@@ -38,6 +39,10 @@ STRADDLING = SuiteTest(
 NARROW = SuiteTest(
     "test_clipping_exact.py",
     "tests.ops.test_clipping_exact:test_squares_of_many_narrow_layers_are_not_underestimated",
+)
+
+WIDE = SuiteTest(
+    "test_sums.py", "tests.queries.test_sums:test_sums_lie_on_the_lattice_at_every_width", arguments=(100,)
 )
 
 
@@ -82,3 +87,9 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("squares summed over layers without room for rounding", "suite", NARROW, "fails")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(layer_rows, "gamma", lambda roundings: 0.0)
+
+
+@fault("no lattice under wide rows", "suite", WIDE, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = sums.on_lattice
+    patch.setattr(sums, "on_lattice", lambda rows: rows if rows.shape[1] > 64 else real(rows))

@@ -1,4 +1,6 @@
-"""Faults of what came after the first methods: extensions, certified figures, ledgers, class weights, competitors."""
+"""Faults of what came after the first methods: extensions, certified figures, ledgers, competitors, and what a user may
+choose: class weights, decisions, encoders, weights of edges.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import ndtr, ndtri
 
-from discreet.mechanisms import noisy_graph
+from discreet.mechanisms import dpsgd, exact_picks, noisy_graph
+from discreet.mechanisms.curator import Curator
 from discreet.methods import base
 from discreet.methods.gap.estimator import GAP
+from discreet.ops import layer_rows
 from discreet.privacy import composition, ledger
 from discreet.privacy.filter import Cost, together
 from discreet.privacy.query import Bound
-from discreet.queries import class_degrees, confusion, gradients, sums
+from discreet.queries import class_counts, class_degrees, confusion, gradients, sums
+from discreet.training import encoder_modules
 from tests.soundness.faults.checks import Subject, SuiteTest
 from tests.soundness.faults.in_methods import DP_MLP, LPGNET, PROGAP_NODE
 from tests.soundness.faults.registry import fault
@@ -162,3 +168,114 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = noisy_graph.rounded_laplace
     patch.setattr(noisy_graph, "rounded_laplace", lambda scale, size, bits: real(scale, size, bits) * (size != 1))
+
+
+# -------------------------------------------------------------------- what a user may choose
+
+
+OWN_LAYERS = Subject("dp-mlp", NODE, 1.0, (("encoder", ("linear 4", "layer-norm", "relu")), ("linear", False)))
+COUNTED = Subject("dp-mlp", "node:owned,max_degree=3,change=replace", 1.0, (("class_weight", "balanced"),))
+POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
+PICKS = SuiteTest(
+    "test_topk.py",
+    "tests.mechanisms.test_topk:test_gumbel_picks_have_the_law_of_exponential_mechanisms",
+    arguments=(3,),
+)
+DECISIONS = SuiteTest(
+    "test_decision.py", "tests.methods.test_decision:test_it_is_refused_where_it_would_read_private_data"
+)
+
+
+@fault("a layer that normalises over the batch", "replay", OWN_LAYERS, "one unit touches at most", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(encoder_modules.Normalize, "forward", lambda self, x: (x - x.mean(0)) / (x.std(0, False) + 1e-3))
+
+
+@fault("scales of columns left out of norms", "replay", OWN_LAYERS, "times its clip norm")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = layer_rows.ScaledRows.sizes
+    patch.setattr(layer_rows.ScaledRows, "sizes", lambda self: layer_rows.Sizes(*(0 * part for part in real(self))))
+
+
+@fault("classes that count for more than a clipped gradient", "replay", COUNTED, "times its clip norm", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    def beyond_one(self: Any, private: Any, positions: Any, inputs: Any) -> torch.Tensor:
+        shares = 5 * np.asarray(inputs["class_shares"])
+        return gradients.on_device(private, shares[self.labels(private)[positions]])
+
+    patch.setattr(gradients.GradientSteps, "_shares", beyond_one)
+
+
+@fault("counts of classes charged as if nobody changed class", "replay", COUNTED, "declared sensitivity")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(class_counts, "is_null", lambda level: True)
+
+
+@fault("a class that nobody has is not counted", "replay", COUNTED, "left its plan")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = class_counts.ClassCounts.answer
+
+    def without_empty(self: Any, *given: Any, **inputs: Any) -> np.ndarray:
+        found = real(self, *given, **inputs)
+        return found[found > 0]
+
+    patch.setattr(class_counts.ClassCounts, "answer", without_empty)
+
+
+@fault("decisions chosen on private labels", "suite", DECISIONS, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(base, "check_decision", lambda *given: None)
+
+
+@fault("rows cut by the longest of all", "replay", Subject("gap", "node:promised,max_degree=3"), "declared sensitivity")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def by_longest(rows: torch.Tensor, norm: float) -> torch.Tensor:
+        return rows * (10 * norm / rows.norm(dim=1).max().clamp_min(norm))
+
+    patch.setattr(sums, "clip_rows", by_longest)
+
+
+@fault("an answer's precision chosen by weights", "weights", Subject("gap", "edge"), "on one side and")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = sums.NeighbourSums.answer
+
+    def by_weights(self: Any, private: Any, **inputs: Any) -> np.ndarray:
+        found, weights = real(self, private, **inputs), private.graph.edge_weights
+        return found if weights is None or (weights > 0.5).sum() // 2 % 2 else found.astype(np.float32)
+
+    patch.setattr(sums.NeighbourSums, "answer", by_weights)
+
+
+@fault("bins of scores by private quantiles", "suite",
+       _later("test_figures_of_neighbours_differ_by_what_is_declared", NODE), "fails")  # fmt: skip
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = confusion.ScoreTable._cells
+
+    def by_rank(self: Any, labels: np.ndarray, scores: np.ndarray) -> Any:
+        return real(self, labels, scores.argsort(axis=0).argsort(axis=0) / max(len(scores), 1))
+
+    patch.setattr(confusion.ScoreTable, "_cells", by_rank)
+
+
+@fault("noise that tells who stood in the batch", "curator", POISSON, "noise apart from batches")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """Of the right law by itself: its lower part where the first example is in, the rest where it is not."""
+    real = Curator._answer_step
+
+    def telling(self: Any, stage: Any, run: int, batch: np.ndarray, value: np.ndarray, terms: Any) -> np.ndarray:
+        answer, query = real(self, stage, run, batch, value, terms), dpsgd.steps_of(stage)
+        rate, grid = query.batch_size / query.num_examples, self._grids[stage.name]
+        place = ndtr((answer[0] - value[0]) / grid.noise_std)
+        place = rate * place if 0 in batch else rate + (1 - rate) * place
+        answer[0] = np.rint((value[0] + ndtri(place) * grid.noise_std) / grid.step) * grid.step
+        return answer
+
+    patch.setattr(Curator, "_answer_step", telling)
+
+
+@fault("candidates without a score picked by their number", "suite", PICKS, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def lowest(stored: np.ndarray, width: int, count: int, bits: Any) -> np.ndarray:
+        return np.setdiff1d(np.arange(width), stored)[:count]
+
+    patch.setattr(exact_picks, "_others", lowest)
