@@ -34,7 +34,7 @@ def test_a_planted_fault_is_found(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 def test_of_a_release_is_attached_and_verified(capsys: pytest.CaptureFixture[str], csbm_release: Path) -> None:
-    quick = ["--pairs", "5", "--fits", "80", "--samples", "500"]
+    quick = ["--pairs", "5", "--fits", "0", "--samples", "500"]
     code, out, _ = run(capsys, "audit", str(csbm_release), *quick, "--attach", "--json")
     assert code == 0
     found = json.loads(out)

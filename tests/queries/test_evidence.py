@@ -118,7 +118,7 @@ def largest_move(level: BoundedLevel, pairs: int) -> float:
 
 @pytest.mark.parametrize("level", LEVELS, ids=[level.spec for level in LEVELS])
 def test_no_neighbour_moves_further_than_the_bound(level: BoundedLevel, record_property: Record) -> None:
-    found, declared = largest_move(level, 500), evidence_query(level).bound().sensitivity
+    found, declared = largest_move(level, 250), evidence_query(level).bound().sensitivity
     record_property("evidence", found / declared)
     assert found <= declared * (1 + 1e-9)
     if level.edges == "owned":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -93,12 +94,19 @@ def largest_move(before, after, node, rows, *, private, null_row):
     return worst
 
 
+@cache
+def capped_digraphs(n, bound):
+    """Every digraph of n nodes, by its entries, under the bound and one key."""
+    slots = [(u, v) for u in range(n) for v in range(n) if u != v]
+    return {
+        chosen: dense(cap_owned(make([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY))
+        for chosen in itertools.product([0, 1], repeat=len(slots))
+    }
+
+
 def owned_pairs(n, bound, change, toggles=None):
     """Every digraph of n nodes against every change of one node's outgoing entries, under one key."""
-    slots = [(u, v) for u in range(n) for v in range(n) if u != v]
-    capped = {}
-    for chosen in itertools.product([0, 1], repeat=len(slots)):
-        capped[chosen] = dense(cap_owned(make([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY))
+    capped = capped_digraphs(n, bound)
     for chosen, matrix in capped.items():  # node 0 changes; over all graphs it stands for every node
         for new in itertools.product([0, 1], repeat=n - 1) if change == "replace" else [(0,) * (n - 1)]:
             if toggles is None or sum(a != b for a, b in zip(chosen[: n - 1], new, strict=True)) <= toggles:
