@@ -50,7 +50,7 @@ _WEIGHTS_EVERY = 4
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to try: pairs for replay, whole fits a side, runs of the curator a side, and pairs to search.
+    """How hard to try: pairs for replay, whole fits per side, runs of the curator per side, and pairs to search.
 
     With ``canaries`` one more fit is made, on a graph of that many canary nodes.
     """
@@ -123,7 +123,7 @@ class AuditReport:
                 smooth = bound.epsilon_if_gaussian
                 also = "" if smooth is None else f"; {smooth:.3f} if Gaussian"
                 result = f"epsilon at least {bound.epsilon:.3f} of {found.epsilon:g}{also}"
-                rows.append(_row(name, f"{bound.judged} judged a side", result, bound.epsilon <= found.epsilon))
+                rows.append(_row(name, f"{bound.judged} judged per side", result, bound.epsilon <= found.epsilon))
         if found.one_run is not None:
             one = found.one_run
             result = (

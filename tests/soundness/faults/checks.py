@@ -168,7 +168,7 @@ def suite(subject: Subject, planted: str | None = None) -> Found:
 def curator(subject: Subject, planted: str | None = None) -> Found:
     """The curator at its declared worst: lower bound on ε, and the tests of noise."""
     return Found(
-        audit_curator(subject.plan(), runs=subject.runs, alpha=ALPHA).violations, f"{subject.runs} runs a side"
+        audit_curator(subject.plan(), runs=subject.runs, alpha=ALPHA).violations, f"{subject.runs} runs per side"
     )
 
 
@@ -176,7 +176,7 @@ def fits(subject: Subject, planted: str | None = None) -> Found:
     """Whole fits on the worst of a few pairs."""
     estimator = subject.estimator()
     report = audit_pipeline(estimator, worst_pair(estimator, tries=3), runs=FITS, alpha=ALPHA)
-    return Found(report.violations, f"{FITS} fits a side")
+    return Found(report.violations, f"{FITS} fits per side")
 
 
 def guard(subject: Subject, planted: str | None = None) -> Found:
