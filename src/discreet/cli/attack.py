@@ -43,9 +43,9 @@ class AttackOptions:
     workers: Workers = 0
     timeout: Annotated[float | None, typer.Option(min=0, help="Seconds after which no further attack is begun.")] = None
     compare: Annotated[bool, typer.Option(help="Attack a network without privacy, and one on features, too.")] = True
-    uncovered: Annotated[
-        bool, typer.Option("--uncovered", help="Attack predictions that leave the guarantee, too.")
-    ] = False
+    uncovered: Annotated[bool, typer.Option("--uncovered", help="Attack predictions outside the guarantee, too.")] = (
+        False
+    )
 
     def kinds(self) -> list[str]:
         """Names of attacks."""

@@ -65,7 +65,7 @@ BesideMlp = Annotated[
 ]
 SchemaFile = Annotated[
     Path | None,
-    typer.Option("--schema", help="What the columns of tables mean; schema.toml in the folder where none is given."),
+    typer.Option("--schema", help="What columns of tables mean. Default: schema.toml in their folder, if any."),
 ]
 EdgesUntil = Annotated[
     str | None,
@@ -92,14 +92,12 @@ Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --le
 Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
 Preset = Annotated[
-    str, typer.Option(help="Settings that are not given: discreet, or paper for a method that bears a paper's name.")
+    str, typer.Option(help="Whose defaults: discreet, or paper (for a method that is named after a paper).")
 ]
 Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        min=THREADS.low, max=THREADS.high, help="Threads that torch may use; its own choice where none is given."
-    ),
+    typer.Option(min=THREADS.low, max=THREADS.high, help="Threads that torch may use. Default: torch decides."),
 ]
 Workers = Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")]
 Json = Annotated[

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 class MeasuredOn(DataOptions):
     """The graph to measure accuracy on, where that is wanted."""
 
-    data: Annotated[str | None, typer.Option(help="Measure accuracy on this graph, beside no graph.")] = None  # type: ignore[assignment]
+    data: Annotated[str | None, typer.Option(help="Measure accuracy on this graph, beside a model without edges.")] = (
+        None  # type: ignore[assignment]
+    )
 
 
 @dataclass(frozen=True)
 class BesideOptions:
     """What is shown beside the release."""
 
-    attacks: Annotated[Path | None, typer.Option(help="What `discreet attack --json` wrote.")] = None
+    attacks: Annotated[Path | None, typer.Option(help="What `discreet attack --out` wrote.")] = None
     audit: Annotated[Path | None, typer.Option(help="What `discreet audit --out` wrote.")] = None
     sweep: Annotated[Path | None, typer.Option(help="Bench results over ε, cells.csv of `discreet bench`.")] = None
     ledger: Annotated[Path | None, typer.Option(help="The ledger that this release is entered in.")] = None

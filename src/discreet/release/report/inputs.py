@@ -58,7 +58,7 @@ def read_json(path: Path, what: str) -> Mapping[str, Any]:
 
 
 def read_attacks(path: Path) -> Attacks:
-    """What ``discreet attack --json`` wrote."""
+    """What ``discreet attack --out`` wrote."""
     found = read_json(path, "attacks")
     try:
         rows = [_attack(row) for row in found["attacks"] if row["auc"] is not None]
