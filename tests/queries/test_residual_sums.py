@@ -31,6 +31,13 @@ def test_one_edge_attains_the_bound(directed: bool) -> None:
     assert np.linalg.norm(with_edge - without) == pytest.approx(query.bound().sensitivity)
 
 
+def test_sums_over_many_edges_are_exact() -> None:
+    _, private = EdgeLevel(True).split(make([(0, receiver) for receiver in range(1, 999)], 999))
+    rows = np.random.default_rng(0).uniform(0.5, 1.0, (999, 1))
+    found = ResidualSums(EdgeLevel(True), 999, 1).answer(private, residuals=rows)[0, 0]
+    assert found * 2**23 == sum(math.floor(row * 2**23) for row in rows[1:, 0])
+
+
 def test_private_labels_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="labels"):
         ResidualSums(NodeLevel(3), 3, 1).bound()

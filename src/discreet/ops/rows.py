@@ -256,7 +256,7 @@ def damp_rows(rows: Tensor) -> Tensor:
 TILE = 16
 """Whole tiles on processors: the widest vectors hold 16 singles."""
 BLOCK = 4096
-"""Rows of every product on other devices: as many as a micro-batch may hold (``queries.gradients``)."""
+"""Rows of every product on other devices; a larger micro-batch (``queries.gradients``) takes several products."""
 
 
 def row_product(rows: Tensor, weight: Tensor) -> Tensor:

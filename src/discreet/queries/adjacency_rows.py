@@ -18,7 +18,7 @@ from discreet.errors import ParameterError
 from discreet.graph.parts import PrivatePart
 from discreet.limits import ROW_NORM
 from discreet.ops.row_embedding import Weight, embed_rows
-from discreet.ops.rows import cut_rows, cut_sparse_rows
+from discreet.ops.rows import cut_rows, cut_sparse_rows, on_lattice
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
@@ -38,6 +38,8 @@ class AdjacencyRows(Query):
     where there is no more to say. The unit's own row: ``reach.own_row_change``. All rows, the unit's own among them,
     may then be released. Edges with weights change nothing: an entry carries at most 1 times its row, and another
     weight moves it by no more than its coming or going does.
+
+    *Floating point*. Rows of W lie on a public lattice, in units of c, so that sums are exact.
 
     Reference: DPDGC, theorems 5.3, 5.4 and G.1, which count an undirected edge once and leave the own row out.
     """
@@ -91,7 +93,12 @@ class AdjacencyRows(Query):
         graph = bounded_graph(private, self.level)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = weight / self.row_norm
-        cut = cut_sparse_rows(unit, 1.0) if sp.issparse(unit) else cut_rows(unit, 1.0)
+        cut = _on_lattice(cut_sparse_rows(unit, 1.0)) if sp.issparse(unit) else on_lattice(cut_rows(unit, 1.0))
         clip = None if isinstance(self.level, NoPrivacy) else self._bound_on_unit_rows().clip
         weighted = graph.edge_weights is not None
         return embed_rows(graph.weighted_adjacency, cut, clip, weighted=weighted) * self.row_norm
+
+
+def _on_lattice(rows: sp.csr_array) -> sp.csr_array:
+    rows.data = on_lattice(rows.data)
+    return rows

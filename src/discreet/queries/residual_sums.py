@@ -10,7 +10,7 @@ from discreet.arrays import FloatArray
 from discreet.errors import UnsupportedError
 from discreet.graph.parts import PrivatePart
 from discreet.ops.row_embedding import embed_rows
-from discreet.ops.rows import cut_rows
+from discreet.ops.rows import cut_rows, on_lattice
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
 from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.sums import edge_sensitivity
@@ -52,7 +52,7 @@ class ResidualSums(Query):
         return edge_sensitivity("sum", self.level)
 
     def answer(self, private: PrivatePart, *, residuals: FloatArray, **inputs: Any) -> FloatArray:
-        """The sums in double precision."""
+        """The sums in double precision, which are exact: residuals lie on a public lattice."""
         graph = private.graph
-        senders = graph.weighted_adjacency.T.tocsr()
-        return embed_rows(senders, cut_rows(residuals, 1.0), weighted=graph.edge_weights is not None)
+        senders, sent = graph.weighted_adjacency.T.tocsr(), on_lattice(cut_rows(residuals, 1.0))
+        return embed_rows(senders, sent, weighted=graph.edge_weights is not None)
