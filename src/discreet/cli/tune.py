@@ -92,12 +92,12 @@ def tune(
     ledger.check()
     tried = search.drawn(method.seed)
     graph, estimator, recommendation = prepare(data, method)
-    if recommendation is not None:
-        say(f"{recommendation}\n", as_json)
     entry = Reservation(None, None)
 
     def reserve(plans: Sequence[Plan], unpaid: bool) -> None:
         nonlocal entry
+        if recommendation is not None:  # not before all is checked: a refusal is one sentence and nothing else
+            say(f"{recommendation}\n", as_json)
         entry = ledger.reserve("tune", plans, unpaid)
 
     found = run(

@@ -14,7 +14,7 @@ import pytest
 
 from discreet.audit.fresh_process import fresh_process_faults
 from discreet.audit.replay import ReplayReport, replay_broken_promises, replay_crowd, replay_pair
-from discreet.audit.small_graphs import small_graph, with_weights
+from discreet.audit.small_graphs import graph_at, small_graph, with_weights
 from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.subjects import cheap
 from discreet.audit.worst_pairs import NODES, worst_pair
@@ -22,7 +22,7 @@ from discreet.errors import ParameterError, PrivateDataError
 from discreet.methods.base import NodeClassifier
 from discreet.methods.registry import find_method, load_method
 from discreet.privacy.budget import Privacy
-from discreet.privacy.levels import parse_level
+from discreet.privacy.levels import Level, parse_level
 from discreet.privacy.plan import Plan, Stage, make_plan
 from discreet.queries.sampled_nodes import NodeSample
 from discreet.queries.sampled_nodes import SampledNodes as SampledNodesQuery
@@ -108,9 +108,16 @@ def small(rng: np.random.Generator) -> Any:
     return small_graph(rng, num_nodes=NODES)
 
 
+def kept_by(level: Level) -> Callable[[np.random.Generator], Any]:
+    """Such graphs, within the promise of the level where it makes one."""
+    if getattr(level, "edges", None) != "promised":
+        return small
+    return lambda rng: graph_at(level, rng, NODES)
+
+
 def replay(subject: Subject, planted: str | None = None, most: int = REPLAY_PAIRS) -> Found:
     """Pairs in blocks, until something is found."""
-    report = replay_until(caught, subject.estimator(), small, most=most)
+    report = replay_until(caught, subject.estimator(), kept_by(parse_level(subject.level)), most=most)
     return Found(report.violations, f"{report.pairs} pairs", report.pairs)
 
 
