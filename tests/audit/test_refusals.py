@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.audit.replay import ReplayReport, replay_audit, replay_pair
-from discreet.audit.report import Effort, _replay_shapes, run_audit
+from discreet.audit.report import Effort, _replay_shapes, _replay_weights, run_audit
 from discreet.audit.small_graphs import graph_at, small_graph
 from discreet.audit.subjects import Subject
 from discreet.audit.worst_pairs import shaped_pairs, worst_pair
@@ -129,3 +129,23 @@ def test_graphs_that_are_drawn_keep_the_promise(spec: str) -> None:
     assert report.pairs == 10
     assert report.passed, report.violations[:3]
     assert max(graph_at(level, np.random.default_rng(seed), 8).in_degree().max() for seed in range(10)) == 2
+
+
+class RefusesWeights(Refuses):
+    """Its declaration says that it reads weights; a fit does not."""
+
+    declaration = Declaration("refuses", "nowhere:Refuses", {"edge": "weights"}, "refuses", why_no_weights="")
+
+    def _learn(self, parts, curator, progress):
+        if parts[0].facts.weighted:
+            raise UnsupportedError("there are weights")
+        super()._learn(parts, curator, progress)
+
+
+def test_weights_that_a_plan_takes_and_a_fit_refuses_are_not_passed_over() -> None:
+    """Else an audit would pass without one pair with weights."""
+    with pytest.raises(UnsupportedError, match="there are weights"):
+        _replay_weights(RefusesWeights(Privacy(EdgeLevel(), 1.0, 1e-3), when="never"), ReplayReport(), pairs=1, seed=0)
+    report = ReplayReport()
+    _replay_weights(estimator("never"), report, pairs=1, seed=0)
+    assert not report.pairs  # by its declaration, and so by its plan, it reads none

@@ -103,3 +103,11 @@ def test_sums_that_cannot_be_proved_are_refused_at_plan() -> None:
     assert planned_parameters(network, 10_000, slots=100) == count_parameters(network)
     with pytest.raises(UnsupportedError, match="fewer training nodes"):
         planned_parameters(network, 1_000_000, slots=10_000)
+
+
+def test_millions_of_examples_of_two_rows_are_not_refused() -> None:
+    """Micro-batches that suit an accelerator would take the room that sums over so many terms need."""
+    network = MLP([2, 1], "selu", 0.0, torch.Generator())
+    assert planned_parameters(network, 8_000_000, slots=2) == 3
+    steps = OwnRecordSteps(NodeLevel(3), "steps", 3, 8_000_000, StepRule(1.0), slots=2)
+    steps._clip_rule(network).within(3, 2)

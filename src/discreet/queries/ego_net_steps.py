@@ -59,7 +59,7 @@ class EgoNetSteps(GradientSteps):
     @property
     def most_at_once(self) -> int:
         """Fewer, the more slots an ego-net has."""
-        return examples_at_once(self.ego_nets.slots)
+        return examples_at_once(self.num_examples, self.ego_nets.slots)
 
     def touch(self) -> Touch:
         """The unit's own ego-net and those that it reaches."""

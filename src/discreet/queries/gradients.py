@@ -37,6 +37,8 @@ MOST_AT_ONCE, LEAST_AT_ONCE = 4096, 64
 """Examples in a micro-batch: what the error of sums is proved for, whatever was asked for."""
 ROWS_AT_ONCE = 1 << 17
 """Rows of a micro-batch where examples have few: an accelerator stands idle on fewer."""
+MANY_EXAMPLES = 1 << 20
+"""Examples beyond which micro-batches stay small: the error of a sum grows with both, and room for it is scarce."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +117,14 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
 
     ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
     """
-    room = _room(num_examples, examples_at_once(slots))
+    room = _room(num_examples, examples_at_once(num_examples, slots))
     ClipRule.flat(1.0, room).within(widest_layer(network), slots, count_layers(network))
     return count_parameters(network)
 
 
-def examples_at_once(slots: int) -> int:
-    """Examples in a micro-batch, at most, where each has so many rows."""
-    return max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
+def examples_at_once(num_examples: int, slots: int) -> int:
+    """Of so many examples with so many rows each, those in a micro-batch, at most."""
+    return MOST_AT_ONCE if num_examples > MANY_EXAMPLES else max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
 
 
 def _room(num_examples: int, most_at_once: int) -> Room:
@@ -384,7 +386,7 @@ class OwnRecordSteps(GradientSteps):
     @property
     def most_at_once(self) -> int:
         """More than where an example is an ego-net: few rows each."""
-        return examples_at_once(self.slots)
+        return examples_at_once(self.num_examples, self.slots)
 
     def touch(self) -> Touch:
         """A node's own example."""
