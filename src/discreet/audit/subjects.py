@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from discreet.privacy.budget import Privacy
 QUICK: dict[str, int] = {"epochs": 1, "hidden": 4, "steps": 2, "head_steps": 2}
 """Fields that decide how long a fit takes, where a method has them. Noise is calibrated to whatever steps there are."""
 _WIDEST, _MOST_STEPS = 8, 5
+_COUNT = re.compile(r"\b(int|Steps|Rounds|Width)\b")
+"""Types of whole numbers, as fields name them."""
 
 
 def cheap(estimator: NodeClassifier, kept: Collection[str] = ()) -> NodeClassifier:
@@ -76,7 +79,7 @@ def _whole_fields(estimator: NodeClassifier, kept: Collection[str]) -> set[str]:
     return {
         field.name
         for field in dataclasses.fields(estimator)
-        if field.name not in kept and (_is_whole(getattr(estimator, field.name)) or "int" in str(field.type))
+        if field.name not in kept and (_is_whole(getattr(estimator, field.name)) or _COUNT.search(str(field.type)))
     }
 
 
