@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,9 @@ def make(name: str, spec: str, epsilon: float = 1.0, **overrides: Any) -> NodeCl
 
 
 def _takes_whole_numbers(field: dataclasses.Field[Any]) -> bool:
-    return "int" in str(field.type) or (isinstance(field.default, int) and not isinstance(field.default, bool))
+    if re.search(r"\b(int|Steps|Rounds|Width)\b", str(field.type)):
+        return True
+    return isinstance(field.default, int) and not isinstance(field.default, bool)
 
 
 def graph_for(spec: str, seed: int = 0) -> Graph:
