@@ -15,7 +15,7 @@ from discreet.graph.parts import PrivatePart
 from discreet.privacy.events.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.levels import NodeLevel
 from discreet.privacy.plan import Stage
-from discreet.queries.gradients import OwnRecordSteps, StepRule, count_parameters, planned_parameters
+from discreet.queries.gradients import ROWS_AT_ONCE, OwnRecordSteps, StepRule, count_parameters, planned_parameters
 from discreet.training.networks import MLP, widths_of
 from tests.mechanisms.steps import GivenSteps, steps_stage
 
@@ -111,3 +111,11 @@ def test_millions_of_examples_of_two_rows_are_not_refused() -> None:
     assert planned_parameters(network, 8_000_000, slots=2) == 3
     steps = OwnRecordSteps(NodeLevel(3), "steps", 3, 8_000_000, StepRule(1.0), slots=2)
     steps._clip_rule(network).within(3, 2)
+
+
+def test_millions_of_examples_of_one_row_keep_large_micro_batches() -> None:
+    """Where nothing cancels there is room for both, and an accelerator needs it."""
+    steps = OwnRecordSteps(NodeLevel(3), "steps", 3, 1_800_000, StepRule(1.0))
+    network = MLP([2, 1], "selu", 0.0, torch.Generator())
+    assert steps.most_at_once == ROWS_AT_ONCE
+    assert steps._clip_rule(network).within(3, 1)[0] > 0.999

@@ -37,8 +37,9 @@ MOST_AT_ONCE, LEAST_AT_ONCE = 4096, 64
 """Examples in a micro-batch: what the error of sums is proved for, whatever was asked for."""
 ROWS_AT_ONCE = 1 << 17
 """Rows of a micro-batch where examples have few: an accelerator stands idle on fewer."""
-MANY_EXAMPLES = 1 << 20
-"""Examples beyond which micro-batches stay small: the error of a sum grows with both, and room for it is scarce."""
+MANY_EXAMPLES, MANY_ALONE = 1 << 20, 1 << 24
+"""Examples beyond which micro-batches stay small, of several rows each or of one: the error of a sum grows with both,
+and 64 times as fast where rows of an example may cancel (``ops.layer_rows.CANCELLATION``)."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
 
 def examples_at_once(num_examples: int, slots: int) -> int:
     """Of so many examples with so many rows each, those in a micro-batch, at most."""
-    return MOST_AT_ONCE if num_examples > MANY_EXAMPLES else max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
+    many = num_examples > (MANY_EXAMPLES if slots > 1 else MANY_ALONE)
+    return MOST_AT_ONCE if many else max(MOST_AT_ONCE, ROWS_AT_ONCE // max(slots, 1))
 
 
 def _room(num_examples: int, most_at_once: int) -> Room:
