@@ -16,13 +16,15 @@ from safetensors.numpy import load, save
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import CertificateError, DiscreetError
 from discreet.mechanisms.bits import FIXED
+from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gap.estimator import GAP
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.budget import Privacy
+from discreet.privacy.calibration import calibrate
 from discreet.privacy.certificate import FREE, digest
-from discreet.privacy.levels import EdgeLevel
+from discreet.privacy.levels import EdgeLevel, NodeLevel
 from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import json_bytes
 from discreet.release.load import load_release
@@ -62,6 +64,16 @@ def sentence(folder: Path) -> str:
 
 def test_accepted_as_it_is(release: Path) -> None:
     assert failed(release) == set()
+
+
+def test_noise_may_differ_by_what_calibration_leaves_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another machine the search may end a little higher; notes that speak of this noise are right then too."""
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("discreet.privacy.plan.calibrate", lambda *asked: 1.0015 * calibrate(*asked))
+        graph = small_graph(np.random.default_rng(0), num_nodes=12)
+        privacy = Privacy(NodeLevel(3), 2.0, 1e-2)
+        DPMLPClassifier(privacy, steps=2).fit(graph).save(tmp_path / "release")
+    assert not failed(tmp_path / "release")
 
 
 def test_every_file_is_read_once(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dp_accounting.dp_event import DpEvent
+
 from discreet.errors import CertificateError, DiscreetError
 from discreet.files import from_json
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import Compute
 from discreet.privacy import events
-from discreet.privacy.accountants import epsilon_of_version_0_1, spend
+from discreet.privacy.accountants import epsilon_of_version_0_1, group_note, spend
 from discreet.privacy.certificate import (
     AUDIT,
     NOT_ACCOUNTED,
@@ -33,7 +35,7 @@ from discreet.privacy.certificate import (
     sha256,
 )
 from discreet.privacy.levels import NoPrivacy, parse_level
-from discreet.privacy.plan import Stage
+from discreet.privacy.plan import Plan, Stage
 from discreet.privacy.release_folder import WEIGHTS, ReleaseFolder, read_folder
 from discreet.release.advisories import advisories
 from discreet.release.ancestry import check_ancestry
@@ -186,12 +188,27 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
         raise CertificateError("the claim of a paper is stated by one of certificate and configuration")
     if plan.delta != certificate["delta"]:
         raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
-    searched, added = certificate.get("trial_stages") is not None, bool(estimator.extensions_)
-    if same_version(certificate) and not (searched or added) and certificate["notes"] != list(plan.notes):
-        raise CertificateError("the notes of the certificate are not those of the configuration's plan")
     compare_plan(plan, certificate, words=same_version(certificate))  # of schema 1 too: all that it holds
+    searched, added = certificate.get("trial_stages") is not None, bool(estimator.extensions_)
+    if same_version(certificate) and not (searched or added) and certificate["notes"] != _notes(plan, certificate):
+        raise CertificateError("the notes of the certificate are not those of the configuration's plan")
     count = len(plan.stages)
     return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
+
+
+def _notes(plan: Plan, certificate: Mapping[str, Any]) -> list[str]:
+    """Those of the plan; what they say of two units follows from the noise that is stated, as calibration found it."""
+    level, planned, stated = plan.privacy.level, plan.event(), _stated_event(certificate)
+    if stated == planned:
+        return list(plan.notes)
+    of_two = group_note(level, planned, plan.delta)
+    return [group_note(level, stated, plan.delta) or note if note == of_two else note for note in plan.notes]
+
+
+def _stated_event(certificate: Mapping[str, Any]) -> DpEvent:
+    """Everything that the stated stages run."""
+    stages = [Stage.from_json(stage) for stage in certificate["stages"]]
+    return events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
 
 
 def _check_model(release: ReleaseFolder, estimator: NodeClassifier) -> str:
@@ -227,9 +244,7 @@ def _check_epsilon(certificate: Mapping[str, Any]) -> list[Check]:
 
 def _recompute(certificate: Mapping[str, Any], found: list[float]) -> str:
     """What is proved for the stated events, and that the certificate says so; a claim is another matter."""
-    stages = [Stage.from_json(stage) for stage in certificate["stages"]]
-    event = events.compose(events.repeat(stage.event, stage.runs) for stage in stages)
-    delta = float(certificate["delta"])
+    event, delta = _stated_event(certificate), float(certificate["delta"])
     bounds = spend(event, delta)
     if certificate["schema"] == 1 and certificate["versions"].get("discreet") == BEFORE_ALLOWANCE:
         bounds = {**bounds, "pld": epsilon_of_version_0_1(event, delta) or math.inf}
