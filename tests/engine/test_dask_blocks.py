@@ -179,7 +179,7 @@ def test_what_a_worker_cannot_do_is_one_sentence(opened: Open, client: Any, tmp_
     (tmp_path / "parts 0" / "edges-00003.parquet").unlink()
     with pytest.raises(Exception, match=r"there is no partition .*edges-00003"):
         sums_over_edges(spread, np.ones((SIZE, 1)))
-    with pytest.raises(EngineError, match=r"workers could not sum over block 0 \(ValueError\)"):
+    with pytest.raises(EngineError, match=r"workers could not sum over block \d \(ValueError\)"):
         sums_over_edges(spread, np.ones((SIZE - 1, 1)))
 
 

@@ -117,7 +117,7 @@ def test_the_weights_that_embed_are_the_normalised_ones(monkeypatch: pytest.Monk
     assert (norms <= 0.3).all()
     if kind != "step":
         assert norms.min() > 0.3 * (1 - 1e-5)
-    assert np.allclose(measured, graph.adjacency.toarray() @ weight, atol=1e-12)
+    assert np.allclose(measured, graph.adjacency.toarray() @ weight, atol=1e-6)  # rows lie on a lattice
 
 
 def star(leaves: int, *, hub_sends: bool) -> Graph:
