@@ -271,11 +271,25 @@ def test_interrupts_have_codes_of_their_own(
 
 
 def test_a_closed_terminal_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    with exit_code() as ending:
-        os.kill(os.getpid(), signal.SIGHUP)
-        time.sleep(30)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored, and stay so
+    try:
+        with exit_code() as ending:
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(30)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert ending.code == 129
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_under_nohup_survives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with exit_code() as ending:
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert ending.code == 0
 
 
 def test_the_command_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
