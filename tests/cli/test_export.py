@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,14 @@ def test_what_people_know(capsys: pytest.CaptureFixture[str]) -> None:
     assert record["deployment"]["basic"]["description"] == 'A "model": of payments'
     assert record["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 4.0, "delta": 0.001}
     assert "tier" in out
+
+
+def test_a_record_without_a_name_is_filed_under_its_release(capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(STORED / "mlp", "March 2026")
+    assert run(capsys, "export", "March 2026", "--registry")[0] == 0
+    text = Path("march_2026.yaml").read_text()
+    assert 'url_slug: "march_2026"' in text
+    assert 'name: "TO DO"' in text
 
 
 def test_what_is_missing_is_marked() -> None:

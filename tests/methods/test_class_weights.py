@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import ParameterError
 from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
+from discreet.mechanisms.local.randomized_response import RandomizedResponse
+from discreet.methods.base import NodeClassifier
+from discreet.methods.lpgnn.noisy_labels import TrainingReports
 from discreet.methods.trained import COUNTS, balanced_weights
 from discreet.release.load import load_release
 from tests.contracts.cases import make
@@ -148,3 +152,64 @@ def test_counts_that_noise_drowns_weigh_nothing() -> None:
     assert np.allclose(balanced_weights(np.array([3.0, -2.0, 1.0]), noise_std=50.0), 1.0)
     assert np.allclose(balanced_weights(np.array([90.0, 10.0])), [100 / 180, 5.0])
     assert np.allclose(balanced_weights(np.array([0.0, 10.0])), 1.0)
+
+
+# -------------------------------------------------------------------- reported labels
+
+LOCAL = ("lpgnn", "simgat")
+
+
+def reporting(method: str, spec: str = "local:labels", **settings: Any) -> NodeClassifier:
+    return make(
+        method, spec, **{"epochs": 40, "hidden": 8, "x_steps": 0, "y_steps": 0, "features": "reports", **settings}
+    )
+
+
+@pytest.mark.parametrize("method", LOCAL)
+def test_reported_classes_move_the_prior_and_cost_nothing(method: str, tmp_path: Path) -> None:
+    graph = replace(rare(), inferred=frozenset())
+    settings = {"epochs": 2, "x_steps": 1}
+    plain, moved = (reporting(method, "local", class_weight=w, **settings) for w in (None, {"fraud": 4.0}))
+    balanced = reporting(method, "local", class_weight="balanced", **settings)
+    assert plain.plan(graph.public).stages == moved.plan(graph.public).stages == balanced.plan(graph.public).stages
+    assert "multiply predicted probabilities" in str(balanced.plan(graph.public).notes)
+    one, two = (model.fit(graph).predict_proba(graph) for model in (plain, moved))
+    assert np.allclose((two[:, 1] / two[:, 0]) / (one[:, 1] / one[:, 0]), 4.0, rtol=1e-3)
+    again = load_release(moved.save(tmp_path / "release"))
+    assert np.array_equal(again.predict_proba(graph), two)
+    assert np.array_equal(again.class_weights_, [1.0, 4.0])
+
+
+def test_balanced_reports_find_more_of_a_rare_class() -> None:
+    graph = replace(rare(), inferred=frozenset())
+    recall = {}
+    for weight in (None, "balanced"):
+        model = reporting("lpgnn", epsilon=4.0, class_weight=weight).fit(graph)
+        rows = {row["name"]: row["recall"] for row in model.score(graph, "test", by_class=True, uncovered=True)}
+        recall[weight] = rows["fraud"]
+    assert recall["balanced"] > recall[None] + 0.3
+
+
+def test_the_noise_of_reports_is_taken_off_their_counts() -> None:
+    response = RandomizedResponse(1.0, 3)
+    labels = np.repeat([0, 1, 2], [30_000, 9_000, 1_000])
+    reported = response.encode_rows(labels, np.random.default_rng(0))
+    everyone = np.ones(len(labels), dtype=bool)
+    reports = TrainingReports.of(reported, everyone, ~everyone, response.confusion(), torch.device("cpu"))
+    counts, noise = reports.class_counts(as_labels=False)
+    assert np.abs(counts - [30_000, 9_000, 1_000]).max() < 4 * noise
+    assert noise == pytest.approx(response.noise_std * 200, rel=1e-5)
+    assert np.array_equal(reports.class_counts(as_labels=True)[0], np.bincount(reported))
+    clear = TrainingReports.of(labels, everyone, ~everyone, np.eye(3), torch.device("cpu"))
+    assert np.array_equal(clear.class_counts(as_labels=False)[0], [30_000, 9_000, 1_000])
+
+
+@pytest.mark.parametrize("method", LOCAL)
+def test_weights_of_reported_classes_leave_no_trace(method: str) -> None:
+    report = replay_audit(make(method, "local", class_weight="balanced"), small_graph, pairs=3)
+    assert report.passed, report.violations[:2]
+
+
+def test_an_unknown_class_is_refused_before_anybody_reports() -> None:
+    with pytest.raises(ParameterError, match="'fruad'; the classes are legit, fraud"):
+        make("lpgnn", "local", class_weight={"fruad": 2.0}).fit(replace(rare(), inferred=frozenset()))

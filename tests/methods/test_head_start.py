@@ -18,6 +18,7 @@ from discreet.methods.trained import StartsHead
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import parse_level
 from discreet.release.rebuild import rebuild
+from discreet.training.descent import TrainOptions
 from discreet.training.networks import EVIDENCE
 
 KINDS = (GAP, ProGAP, LPGNet)
@@ -66,3 +67,30 @@ def test_a_release_predicts_what_the_fit_did_and_one_of_before_keeps_its_start(
     config = json.loads((tmp_path / "release" / "config.json").read_text())
     del config["params"]["start"]
     assert rebuild(config).get_params()["start"] == "random"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(("size", "stored"), [(60, "evidence"), (2000, "random")])
+def test_a_release_keeps_what_was_decided_whatever_a_later_version_would_decide(
+    kind: type[StartsHead], size: int, stored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.release.load import load_release
+
+    graph = split(csbm(size, 4), "60/20/20", 0)
+    fitted = made(kind, batch_size=16 if size == 60 else 8).fit(graph)
+    expected = fitted.predict_proba(graph)
+    fitted.save(tmp_path / "release")
+    config = json.loads((tmp_path / "release" / "config.json").read_text())
+    assert (fitted.start, config["params"]["start"]) == ("auto", stored)
+    monkeypatch.setattr(TrainOptions, "has_few", lambda self, rows: stored == "random")
+    assert not np.array_equal(fitted.predict_proba(graph), expected)  # the rule would decide otherwise now
+    loaded = load_release(tmp_path / "release")
+    assert np.array_equal(loaded.predict_proba(graph), expected)
+    loaded.save(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "config.json").read_text()) == config
+
+
+def test_what_is_asked_for_is_stored_as_it_is(tmp_path: Path) -> None:
+    graph = split(csbm(60, 4), "60/20/20", 0)
+    made(GAP, start="random").fit(graph).save(tmp_path / "release")
+    assert json.loads((tmp_path / "release" / "config.json").read_text())["params"]["start"] == "random"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    learning_curve,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -23,6 +31,13 @@ PRIVACY = discreet.Privacy(discreet.EdgeLevel(), epsilon=1.0)
 @pytest.fixture
 def graph():
     return small_graph(np.random.default_rng(0))
+
+
+def pyg_data():
+    """A graph as PyG has it, with three attributes: fewer than scikit-learn makes folds."""
+    pytest.importorskip("torch_geometric")
+    data = discreet.to_pyg(small_graph(np.random.default_rng(0)))
+    return type(data)(x=data.x, edge_index=data.edge_index, y=data.y)
 
 
 def test_parameters_are_those_of_the_constructor():
@@ -82,11 +97,62 @@ def test_what_a_notebook_is_likely_to_give(graph):
         lambda model, graph: GridSearchCV(model, {"hops": [1, 2]}).fit(graph),
         lambda model, graph: cross_val_score(model, graph),
         lambda model, graph: make_pipeline(StandardScaler(), model).fit(graph),
-        lambda model, graph: cross_val_score(model, np.arange(8), np.arange(8) % 2, cv=2, error_score="raise"),
+        lambda model, graph: cross_val_score(model, np.arange(8), np.arange(8) % 2, cv=2),
+        lambda model, graph: GridSearchCV(model, {"hops": [1, 2]}).fit(np.arange(8), np.arange(8) % 2),
+        lambda model, graph: RandomizedSearchCV(model, {"hops": [1, 2]}).fit(np.arange(8)[:, None], np.arange(8) % 2),
+        lambda model, graph: cross_val_predict(model, np.arange(8), np.arange(8) % 2),
+        lambda model, graph: learning_curve(model, np.arange(8), np.arange(8) % 2),
+        lambda model, graph: cross_val_score(model, pyg_data()),
+        lambda model, graph: GridSearchCV(model, {"hops": [1, 2]}).fit(pyg_data()),
         lambda model, graph: model.fit(graph, graph.labels),
         lambda model, graph: np.asarray(graph),
     ],
 )
 def test_tools_that_take_rows_say_what_to_use(use, graph):
-    with pytest.raises(UnsupportedError, match=r"discreet\.tune"):
-        use(discreet.GAP(PRIVACY, epochs=1), graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of fits that failed
+        with pytest.raises(UnsupportedError, match=r"discreet\.tune") as caught:
+            use(discreet.GAP(PRIVACY, epochs=1), graph)
+    assert "\n" not in str(caught.value)
+
+
+def test_everything_else_may_ask_what_an_estimator_is(graph):
+    model = discreet.GAP(PRIVACY, epochs=1)
+    searched = GridSearchCV(model, {"hops": [1, 2]})
+    for asked in (model, make_pipeline("passthrough", model), searched, clone(searched)):
+        assert not is_regressor(asked)
+        assert isinstance(is_classifier(asked), bool)
+        assert asked._repr_html_()
+    assert make_pipeline("passthrough", model).fit(graph).predict(graph).shape == (graph.num_nodes,)
+
+
+def test_an_estimator_of_yours_may_hold_one_of_ours_and_be_cross_validated(graph):
+    class OnGraph(ClassifierMixin, BaseEstimator):
+        """Rows are nodes of one graph that the estimator holds."""
+
+        def __init__(self, model=None):
+            self.model = model
+
+        def fit(self, nodes, y):
+            train = np.isin(np.arange(graph.num_nodes), nodes)
+            self.classes_, self.fitted_ = (
+                np.unique(y),
+                clone(self.model).fit(dataclasses.replace(graph, train_mask=train, val_mask=None, test_mask=None)),
+            )
+            return self
+
+        def predict(self, nodes):
+            return self.fitted_.predict(graph, nodes=nodes)
+
+    scores = cross_val_score(OnGraph(discreet.GAP(PRIVACY, epochs=1)), np.arange(graph.num_nodes), graph.labels, cv=2)
+    assert np.isfinite(scores).all()
+
+
+def test_names_of_classes_are_members_of_classes_(graph):
+    named = dataclasses.replace(graph, class_names=("legit", "fraud", "other")[: graph.num_classes])
+    for given, names in ((named, named.class_names), (graph, tuple(range(graph.num_classes)))):
+        model = discreet.GAP(PRIVACY, epochs=1).fit(given)
+        found, numbers = model.predict_names(given), model.predict(given)
+        assert set(found) <= set(model.classes_)
+        assert [names[number] for number in numbers] == list(found)
+        assert list(model.predict_names(given, nodes=[0])) == [found[0]]

@@ -19,7 +19,9 @@ def export(
         list[str] | None,
         typer.Option("--set", help="What only people know: SECTION.FIELD=TEXT. Repeatable."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write to this new file; by default named after the data.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write to this new file; by default named after the data or RELEASE.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the public record of a release: what the certificate knows is filled in, the rest is marked TO DO."""
@@ -31,7 +33,7 @@ def export(
         raise ParameterError("say what to export: --registry writes the deployments registry's record")
     if not release.is_dir():
         raise DataNotFoundError(f"there is no release at {release}")
-    record = registry_record(read_certificate(release), settings or ())
+    record = registry_record(read_certificate(release), settings or (), folder=release.resolve().name)
     path = Path(file_name(record)) if out is None else out
     check_places(path)
     write_whole(path, to_yaml(record))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
@@ -103,7 +104,8 @@ class NodeClassifier(BaseEstimator):
 
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
     ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
-    ``predict`` gives positions in it), ``n_features_in_``, and ``feature_names_in_`` where features have names.
+    ``predict`` gives positions in it, ``predict_names`` its members), ``n_features_in_``, and ``feature_names_in_``
+    where features have names.
     ``schema_`` says how tables are read for this model: pass it on when you read the tables of next month.
     """
 
@@ -520,8 +522,16 @@ class NodeClassifier(BaseEstimator):
         return found if rows is None else found[rows]
 
     def predict(self, graph: GraphLike, **options: Any) -> IntArray:
-        """The most probable class; options as in :meth:`predict_proba`."""
+        """The number of the most probable class, its position in ``classes_``; options as in :meth:`predict_proba`.
+
+        (scikit-learn's classifiers give members of ``classes_``: see :meth:`predict_names`. Labels of a graph are
+        numbers, so these compare with them.)
+        """
         return self.predict_proba(graph, **options).argmax(axis=1)
+
+    def predict_names(self, graph: GraphLike, **options: Any) -> Array:
+        """The most probable class as a member of ``classes_``: its name, or its number where classes have no names."""
+        return self.classes_[self.predict(graph, **options)]
 
     @overload
     def score(
@@ -571,6 +581,14 @@ class NodeClassifier(BaseEstimator):
         if not hasattr(self, "plan_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
 
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of an estimator before anything else; its cross-validation is refused right here, for
+        it would wrap the sentence of each fit in a long report of failed ones.
+        """
+        if _is_cross_validated():
+            raise UnsupportedError(f"{self.method}: {NO_ROWS}")
+        return super().__sklearn_tags__()
+
     # ---------------------------------------------------------------- in a notebook
 
     def _repr_html_(self) -> str:
@@ -616,6 +634,17 @@ class NodeClassifier(BaseEstimator):
             **({} if self.decision_weights_ is None else {"decision": self.decision_weights_.tolist()}),
             **({"extensions": [added.to_json() for added in self.extensions_]} if self.extensions_ else {}),
         }
+
+
+def _is_cross_validated() -> bool:
+    """Whether a search or a cross-validation of scikit-learn is about to fit: it asks whether this is a classifier."""
+    asks = sys._getframe(1)
+    while asks.f_back is not None and asks.f_code.co_name != "is_classifier":
+        if not asks.f_globals.get("__name__", "").startswith((__name__, "sklearn.")):
+            return False
+        asks = asks.f_back
+    asked_by = asks.f_back
+    return asked_by is not None and asked_by.f_globals.get("__name__", "").startswith("sklearn.model_selection.")
 
 
 def weight_notes(graphs: Sequence[PublicFacts], level: Level) -> list[str]:

@@ -198,8 +198,8 @@ class StartsHead(TrainedClassifier):
     start
         What the head starts from: ``random`` weights, or ``evidence``, what the first network says of a node plus what
         its neighbours tell, weighed by their noise. ``auto`` is evidence under noise where training nodes are few: at
-        most half of the steps that a pass is made for (1,024 nodes with the defaults). At levels ``neighbor`` and
-        ``node`` it is always evidence.
+        most half of the steps that a pass is made for (1,024 nodes with the defaults); a release stores which it was.
+        At levels ``neighbor`` and ``node`` it is always evidence.
     """
 
     _: KW_ONLY
@@ -213,6 +213,13 @@ class StartsHead(TrainedClassifier):
             return self.start == "evidence"
         under_noise = not isinstance(self._checked_privacy().level, NoPrivacy)
         return under_noise and self._options().has_few(facts.num_train)
+
+    def _config(self) -> dict[str, Any]:
+        """With what ``auto`` decided in its place, so that a later version with another rule predicts the same."""
+        config = super()._config()
+        if self.start == "auto":
+            config["params"]["start"] = "evidence" if self._starts_from_evidence(self.public_) else "random"
+        return config
 
     def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
         """What the head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
@@ -253,7 +260,8 @@ class WeighsClasses(NodeClassifier):
     class_weight
         ``balanced``: every class counts as much as any other, whatever its number of training nodes. Or a weight by
         class name, ``{"fraud": 10}``; the others count 1. None: every node counts the same. Declared weights cost
-        nothing; balanced ones cost nothing where labels are public, and a stage of noisy counts where they are private.
+        nothing; balanced ones cost nothing where labels are public or reported, and a stage of noisy counts where a
+        curator keeps them private.
     """
 
     _: KW_ONLY
@@ -271,15 +279,18 @@ class WeighsClasses(NodeClassifier):
             return []
         return [Stage.of(COUNTS, ClassCounts(level, facts.num_classes), share=COUNTS_SHARE)]
 
+    def _declared_weights(self) -> FloatArray | None:
+        """The weights by name as one per class; None where none are given."""
+        if self.class_weight is None or self.class_weight == "balanced":
+            return None
+        return declared_weights(self.class_weight, [str(name) for name in self.classes_])
+
     def _class_weights(self, part: PublicPart, curator: Curator) -> FloatArray | None:
         """One weight per class, in the order of classes, from what is declared, public or released; None for none."""
-        if self.class_weight is None:
-            return None
-        names = [str(name) for name in self.classes_]
         if self.class_weight != "balanced":
-            return declared_weights(self.class_weight, names)
+            return self._declared_weights()
         if LABELS not in part.private:
-            return balanced_weights(np.bincount(part.labels[training_rows(part)], minlength=len(names)))
+            return balanced_weights(np.bincount(part.labels[training_rows(part)], minlength=len(self.classes_)))
         return balanced_weights(curator.ask(COUNTS), curator.plan.stage(COUNTS).noise_std)
 
 

@@ -41,13 +41,17 @@ GUARANTEE = {("dp_variant", "variant_name"), ("privacy_loss", "privacy_unit"), (
 OPTIONAL = {("basic", "data_product_sector")}
 
 
-def registry_record(certificate: Mapping[str, Any], given: Sequence[str] = ()) -> dict[str, Any]:
-    """The record of a release; ``given`` holds ``section.field=text``, lists with their items between semicolons."""
+def registry_record(certificate: Mapping[str, Any], given: Sequence[str] = (), *, folder: str = "") -> dict[str, Any]:
+    """The record of a release; ``given`` holds ``section.field=text``, lists with their items between semicolons.
+
+    A record whose name is still :data:`TO_DO` is filed under the name of the release's ``folder``.
+    """
     deployment = _from_certificate(certificate)
     for section, field, value in map(_given, given):
         deployment[section][field] = value
     name = str(deployment["basic"]["name"])
-    return {"url_slug": _slug(name), "status": "Draft", "tier": _tier(deployment), "deployment": deployment}
+    slug = _slug(folder if name == TO_DO else name)
+    return {"url_slug": slug, "status": "Draft", "tier": _tier(deployment), "deployment": deployment}
 
 
 def file_name(record: Mapping[str, Any]) -> str:

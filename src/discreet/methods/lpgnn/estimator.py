@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from discreet.arrays import Array, Arrays, SingleArray
+from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import Features
 from discreet.graph.graph import PublicFacts
@@ -24,11 +24,11 @@ from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.stages import encoder_of, feature_stage, label_stage, response_of
 from discreet.methods import lpgnn
-from discreet.methods.base import NodeClassifier
 from discreet.methods.lpgnn.budget import LocalBudget, budget_notes, narrowed, split_budget
 from discreet.methods.lpgnn.noisy_labels import LossName, NoisyLabelLoss, TrainingReports, reported_loss
 from discreet.methods.lpgnn.training import ModelName, build_network, structure_of, train_on_reports
 from discreet.methods.parameters import Decay, Layers, Propagations, Rate, Rounds, Steps, Width
+from discreet.methods.trained import WeighsClasses, balanced_weights
 from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
 from discreet.ops.sparse import SparseMatrix, one_thread_if
@@ -41,6 +41,10 @@ from discreet.training.networks import Activation, module_state, restore_module,
 LABEL_REPORTS = "labels"
 UNASKED_BUT_A_CLASS = 0
 """Stands in the place of a report that no owner made; received reports must all be classes, and it is dropped."""
+WEIGHED_NOTE = (
+    "class weights multiply predicted probabilities in the end; they are declared, or follow from reports already made "
+    "(public labels where these are not protected), so they cost nothing"
+)
 _SMALL = 1 << 23  # nodes × features: below, a second thread gains nothing
 
 
@@ -103,7 +107,7 @@ class PredictedGraphs:
 
 
 @dataclass(eq=False, repr=False)
-class LPGNN(NodeClassifier):
+class LPGNN(WeighsClasses):
     """A graph network on locally private features and labels; level ``local`` (or ``none``, for comparison).
 
     Parameters
@@ -137,6 +141,10 @@ class LPGNN(NodeClassifier):
     patience
         Training stops where the reports of validation nodes have not become likelier for so many epochs, and the best
         epoch is kept. It reads reports, never labels.
+    class_weight
+        As in other methods, but it moves the prior: the probability of each class is multiplied by its weight in the
+        end. ``balanced`` reads the reports of labels, from whose counts the noise is taken off on average, so it costs
+        nothing either.
 
     Guarantee: a report is made of one record alone, with noise that the record's owner draws; everything else reads
     reports and the public graph, so weights and all predictions cost nothing more.
@@ -207,7 +215,8 @@ class LPGNN(NodeClassifier):
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if not isinstance(level, LocalLevel):
             return ()
-        return budget_notes(level, self._budget(), devices_simulated=self.reports == "made")
+        notes = budget_notes(level, self._budget(), devices_simulated=self.reports == "made")
+        return notes if self.class_weight is None else [*notes, WEIGHED_NOTE]
 
     # ---------------------------------------------------------------- fit
 
@@ -217,7 +226,9 @@ class LPGNN(NodeClassifier):
             raise UnsupportedError("features='topology' knows only the nodes of its own graph: leave extra graphs out")
         self.units_ = Units.of(curator.plan)
         rows = [self._rows(part, features_name(number), curator) for number, part in enumerate(parts)]
-        self._train(parts[0], rows[0], self._label_reports(parts[0], curator), progress)
+        reports = self._label_reports(parts[0], curator)
+        self.class_weights_ = self._reported_weights(reports)
+        self._train(parts[0], rows[0], reports, progress)
         predictions = [self._predicted(part, given) for part, given in zip(parts, rows, strict=True)]
         self.predicted_ = PredictedGraphs([topology_key(part) for part in parts], predictions)
 
@@ -246,6 +257,12 @@ class LPGNN(NodeClassifier):
         confusion = response_of(curator.plan.stage(LABEL_REPORTS)).confusion()
         reported = self._collect(curator, LABEL_REPORTS).astype(np.int64)
         return TrainingReports.of(reported, train, val, confusion, self._device)
+
+    def _reported_weights(self, reports: TrainingReports) -> FloatArray | None:
+        """Weights of classes from what is declared or reported; under the loss ``plain`` reports stand for labels."""
+        if self.class_weight != "balanced":
+            return self._declared_weights()
+        return balanced_weights(*reports.class_counts(as_labels=self.loss == "plain"))
 
     def _collect(self, curator: Curator, name: str) -> Any:
         return curator.receive(name) if self.reports == "received" else curator.ask(name)
@@ -315,16 +332,20 @@ class LPGNN(NodeClassifier):
     def _predicted(self, part: PublicPart, rows: Any) -> SingleArray:
         x = self._denoised(part, rows)
         logits: Tensor = self.network_(x, structure_of(self.model, part, str(self._device)))
+        if self.class_weights_ is not None:
+            logits = logits + torch.tensor(np.log(self.class_weights_), dtype=logits.dtype, device=logits.device)
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     # ---------------------------------------------------------------- release
 
     def _state(self) -> Arrays:
-        return {**module_state("network", self.network_), **self.predicted_.state(), **self.units_.state()}
+        weights = {} if self.class_weights_ is None else {"class_weights": self.class_weights_}
+        return {**module_state("network", self.network_), **self.predicted_.state(), **self.units_.state(), **weights}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.network_ = restore_module("network", self._build(), state)
         self.units_ = Units.restore(state)
+        self.class_weights_ = state.get("class_weights")
         self.predicted_ = PredictedGraphs.restore(state, 1 + len(self.extra_public_))
 
 

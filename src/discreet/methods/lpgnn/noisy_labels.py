@@ -40,6 +40,19 @@ class TrainingReports:
         first, second = (torch.tensor(np.flatnonzero(mask), device=device) for mask in (train, val))
         return cls(classes, first, second, torch.tensor(confusion, dtype=torch.float32, device=device))
 
+    def class_counts(self, *, as_labels: bool) -> tuple[FloatArray, float]:
+        """How many training nodes there are of each class, and the standard deviation of what reports say of that.
+
+        Counts of reports with what randomised response adds to each class taken off, on average the truth; a node
+        without a label counts 1/c to every class. ``as_labels`` takes reports for labels.
+        """
+        counts = np.bincount(self.reported[self.train].cpu().numpy(), minlength=len(self.confusion)).astype(np.float64)
+        keep, other = float(self.confusion[0, 0]), float(self.confusion[0, -1])
+        if as_labels or other == 0:
+            return counts, 0.0
+        spread = max(keep * (1 - keep), other * (1 - other))
+        return (counts - counts.sum() * other) / (keep - other), float(np.sqrt(counts.sum() * spread)) / (keep - other)
+
 
 class NoisyLabelLoss:
     """Cross-entropy between what the network says and what training nodes reported.
