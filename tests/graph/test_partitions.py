@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -194,6 +195,58 @@ def test_a_malformed_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(GraphError, match="manifest of partitions"):
         PartitionedGraph(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("num_nodes", "61"), ("num_nodes", 61.0), ("num_nodes", True), ("num_nodes", 2**40), ("num_classes", -1)),
+        *(("name", None), ("name", ["x"]), ("directed", 0), ("sparse", "no"), ("blocks", []), ("blocks", {})),
+        *(("class_names", ["a"]), ("class_names", [1, 2, 3]), ("splits", "x"), ("schema", []), ("extra", 1)),
+    ],
+)
+def test_values_of_a_manifest_are_of_their_kind(tmp_path: Path, key: str, value: object) -> None:
+    write_graph(small(), tmp_path / "parts", 2)
+    path = tmp_path / "parts" / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    with pytest.raises(GraphError, match="is not a manifest of partitions"):
+        Manifest.read(tmp_path / "parts")
+
+
+def test_sizes_that_lie_are_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    write_graph(small(), tmp_path / "parts", 2)
+    path = tmp_path / "parts" / MANIFEST
+    stated = json.loads(path.read_text())
+    stated["blocks"][1]["nodes"] += 900_000_000
+    stated["num_nodes"] += 900_000_000
+    path.write_text(json.dumps(stated))
+    for read in (PartitionedGraph.whole, PartitionedGraph.graph):
+        with pytest.raises(GraphError, match="does not hold the nodes"):
+            read(PartitionedGraph(tmp_path / "parts"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "folder"])
+def test_files_that_are_none_are_not_waited_for(tmp_path: Path, kind: str) -> None:
+    write_graph(small(), tmp_path / "parts", 2)
+    path = tmp_path / "parts" / "nodes-00001.parquet"
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero" if kind == "device" else path.name)
+    with pytest.raises(DataNotFoundError, match="there is no partition"):
+        load_path(tmp_path / "parts")
+
+
+def test_labels_and_parts_are_in_range(tmp_path: Path) -> None:
+    write_graph(small(), tmp_path / "parts", 2)
+    path = tmp_path / "parts" / MANIFEST
+    stated = json.loads(path.read_text())
+    path.write_text(json.dumps({**stated, "num_classes": 2, "class_names": None}))
+    with PartitionedGraph(tmp_path / "parts") as opened, pytest.raises(GraphError, match="the column 'label'"):
+        opened.graph()
 
 
 def test_an_error_leaves_nothing(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def _read_words(words: list[str]) -> tuple[str | None, str]:
 
 
 def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as_json: bool) -> None:
-    from discreet.graph.partition_writer import PARTITIONS, write_graph
+    from discreet.graph.manifest_form import PARTITIONS
+    from discreet.graph.partition_writer import write_graph
 
     if out is None or partitions is None:
         raise ParameterError("convert needs --out FOLDER and --partitions K")

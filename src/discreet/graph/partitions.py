@@ -18,7 +18,8 @@ import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -30,11 +31,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from discreet.arrays import Array, FloatArray, IntArray, SingleArray
-from discreet.errors import DataNotFoundError, GraphError, ParameterError
+from discreet.errors import DataNotFoundError, GraphError, InvalidInputError, ParameterError
 from discreet.files import expand_home, read_text, temporary_name
-from discreet.graph.clean import LARGEST_FEATURE, Features
+from discreet.graph.clean import LARGEST_FEATURE, Features, check_sizes
 from discreet.graph.edge_weights import weighted_sums
 from discreet.graph.graph import MASKS, Graph, NamedSplit
+from discreet.graph.manifest_form import check_manifest
 from discreet.graph.schema import Schema
 
 FORMAT, VERSION, MANIFEST = "discreet partitions", 1, "manifest.json"
@@ -105,23 +107,25 @@ class Manifest:
         path = folder / MANIFEST
         try:
             given = json.loads(read_text(path, "manifest of partitions"))
-            if given.pop("format") != FORMAT or given.pop("version") != VERSION:
-                raise GraphError(f"{path} is not a manifest of partitions that this release reads")
-            blocks = tuple(
-                StoredBlock(number, int(b["first"]), int(b["nodes"]), int(b["entries"]), dict(b["sha256"]))
-                for number, b in enumerate(given.pop("blocks"))
-            )
-            lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
-            made = cls(blocks=blocks, **{**given, **lists})
-            made._check()
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, GraphError | DataNotFoundError):
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InvalidInputError):
                 raise
-            raise GraphError(f"{path} is not a manifest of partitions") from None
+            raise GraphError(f"{path} is not valid JSON, which a manifest of partitions is") from None
+        if not isinstance(given, dict) or (given.pop("format", None), given.pop("version", None)) != (FORMAT, VERSION):
+            raise GraphError(f"{path} is not a manifest of partitions that this release reads")
+        check_manifest(given, str(path))
+        blocks = tuple(
+            StoredBlock(number, b["first"], b["nodes"], b["entries"], b["sha256"])
+            for number, b in enumerate(given.pop("blocks"))
+        )
+        lists = {key: tuple(value) for key, value in given.items() if isinstance(value, list)}
+        made = cls(blocks=blocks, **{**given, **lists})
+        made._check()
         return made
 
     def _check(self) -> None:
-        """Blocks follow one another and hold all nodes."""
+        """Blocks follow one another and hold all nodes, and scores of them fit into memory."""
+        check_sizes(self.num_nodes, self.num_classes)
         ends = [0, *(block.rows.stop for block in self.blocks)]
         if any(block.first != end for block, end in zip(self.blocks, ends, strict=False)) or ends[-1] != self.num_nodes:
             raise GraphError("the blocks of the manifest do not hold every node once, in order")
@@ -138,13 +142,22 @@ def has_partitions(folder: Path) -> bool:
 def read_columns(path: Path, columns: Sequence[str]) -> list[Any]:
     """Columns of a Parquet file as arrays of pyarrow, each in one piece."""
     parquet = import_parquet()
+    _check_plain(path)
     try:
         table = parquet.read_table(path, columns=list(columns), memory_map=True, use_threads=False)
         return [table.column(name).combine_chunks() for name in columns]
-    except FileNotFoundError:
-        raise DataNotFoundError(f"there is no partition {path}") from None
-    except (OSError, KeyError, ValueError):
+    except _UNREADABLE:
         raise GraphError(f"{path} is not a partition with the columns {', '.join(columns)}") from None
+
+
+_UNREADABLE = (OSError, LookupError, ValueError, TypeError, NotImplementedError)
+"""What pyarrow raises over a file that is no sound Parquet file."""
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse what is not there, and what would never end: a pipe, or a link to a device."""
+    if not path.is_file():
+        raise DataNotFoundError(f"there is no partition {path}")
 
 
 def import_parquet() -> Any:
@@ -367,6 +380,7 @@ class PartitionedGraph:
         That an undirected graph holds both directions of every edge is checked here: bounds rest on it. Dense
         features are mapped from one file on disk, so that memory holds what is in use.
         """
+        self._check_sizes()
         self._check_both_ways()
         on_disk = BlocksOnDisk(self.folder, self.manifest) if blocks is None else blocks
         return GraphInBlocks(**self._without_edges(), blocks=on_disk, **self._nodes(mapped=True))
@@ -397,6 +411,7 @@ class PartitionedGraph:
 
     def whole(self) -> Graph:
         """The graph with all of its edges in memory."""
+        self._check_sizes()
         known = self.manifest
         read = [read_edges(self.folder, block, known.num_nodes, weighted=known.weighted) for block in known.blocks]
         counts = np.concatenate([np.diff(indptr).astype(np.int64) for indptr, _, _ in read])
@@ -412,7 +427,7 @@ class PartitionedGraph:
         known, present = self.manifest, self._present()
         masks: dict[str, Any] = {}
         if "part" in present:
-            part = self._column("part")
+            part = self._whole_numbers("part", 0, len(MASKS))
             masks = {f"{name}_mask": part == place for place, name in enumerate(MASKS, start=1)}
         return {
             "features": self._sparse_features() if known.sparse else self._dense_features(mapped),
@@ -439,18 +454,20 @@ class PartitionedGraph:
         }
 
     def _labels(self) -> IntArray:
-        return self._column("label").astype(np.int64)
+        return self._whole_numbers("label", -1, self.manifest.num_classes - 1).astype(np.int64)
 
     def _named_splits(self) -> tuple[NamedSplit, ...]:
         names = self.manifest.splits
-        return tuple(NamedSplit(name, self._column(SPLIT + name).astype(np.int8)) for name in names)
+        columns = {name: self._whole_numbers(SPLIT + name, 0, len(MASKS)) for name in names}
+        return tuple(NamedSplit(name, column.astype(np.int8)) for name, column in columns.items())
 
     def _present(self) -> set[str]:
         parquet = import_parquet()
         path = self.folder / self.manifest.blocks[0].nodes_file
+        _check_plain(path)
         try:
             return set(parquet.read_schema(path).names)
-        except (OSError, ValueError):
+        except _UNREADABLE:
             raise GraphError(f"{path} is not a partition of nodes") from None
 
     def _column(self, name: str) -> Array:
@@ -463,6 +480,13 @@ class PartitionedGraph:
         found = np.concatenate(parts)
         return found.astype(str) if found.dtype == object else found
 
+    def _whole_numbers(self, name: str, least: int, most: int) -> Array:
+        """A column that holds whole numbers of this range; what is wrong is said without a node or a value."""
+        found = self._column(name)
+        if found.dtype.kind not in "iu" or (len(found) and not least <= int(found.min()) <= int(found.max()) <= most):
+            raise GraphError(f"{self.folder}: the column {name!r:.60} does not hold what the manifest states")
+        return found
+
     def _dense_features(self, mapped: bool) -> Features:
         shape = self.manifest.num_nodes, self.manifest.num_features
         if mapped:
@@ -473,9 +497,10 @@ class PartitionedGraph:
         for block in self.manifest.blocks:
             path = self.folder / block.nodes_file
             (lists,) = read_columns(path, ["features"])
-            values = np.asarray(lists.flatten(), dtype=np.float32)
-            if len(lists) != block.nodes or values.size != block.nodes * shape[1] or not _within_range(values):
-                raise GraphError(f"{path} does not hold the features that its manifest states")
+            with _features_of(path):
+                values = np.asarray(lists.flatten(), dtype=np.float32)
+                if len(lists) != block.nodes or values.size != block.nodes * shape[1] or not _within_range(values):
+                    raise ValueError
             rows[block.rows] = values.reshape(block.nodes, shape[1])
         if not isinstance(rows, np.memmap):
             return rows
@@ -487,17 +512,15 @@ class PartitionedGraph:
         for block in self.manifest.blocks:
             path = self.folder / block.nodes_file
             columns, values = read_columns(path, ["columns", "values"])
-            indptr = np.asarray(columns.offsets, dtype=np.int64)
-            index, data = np.asarray(columns.flatten()), np.asarray(values.flatten(), dtype=np.float32)
-            try:
+            with _features_of(path):
+                indptr = np.asarray(columns.offsets, dtype=np.int64)
+                index, data = np.asarray(columns.flatten()), np.asarray(values.flatten(), dtype=np.float32)
                 shape = block.nodes, self.manifest.num_features
                 part = sp.csr_array((data, index, indptr - indptr[0]), shape=shape)
                 part.check_format(full_check=True)
-            except ValueError:
-                raise GraphError(f"{path} does not hold the features that its manifest states") from None
-            if not _within_range(data):
-                raise GraphError(f"{path} does not hold the features that its manifest states")
-            parts.append(part)
+                if not _within_range(data):
+                    raise ValueError
+                parts.append(part)
         return sp.csr_array(sp.vstack(parts, format="csr"))
 
     # ---------------------------------------------------------------- checks
@@ -524,11 +547,34 @@ class PartitionedGraph:
         if total % 2**64:
             raise GraphError(f"{self.folder}: directed is false in the manifest, but an edge lacks its reverse")
 
+    def _check_sizes(self) -> None:
+        """Refuse files of other numbers of rows than the manifest states, before memory is taken for so many."""
+        parquet = import_parquet()
+        for block in self.manifest.blocks:
+            sizes = (block.edges_file, block.entries, "entries"), (block.nodes_file, block.nodes, "nodes")
+            for name, rows, what in sizes:
+                _check_plain(self.folder / name)
+                try:
+                    found = parquet.read_metadata(self.folder / name).num_rows
+                except _UNREADABLE:
+                    raise GraphError(f"{self.folder / name} is not a partition with {what}") from None
+                if found != rows:
+                    raise GraphError(f"{self.folder / name} does not hold the {what} that its manifest states")
+
     def _check_digests(self) -> None:
         for block in self.manifest.blocks:
             for name in (block.edges_file, block.nodes_file):
                 if file_digest(self.folder / name) != block.digests.get(name):
                     raise GraphError(f"{self.folder / name} is not the partition that the manifest states")
+
+
+@contextmanager
+def _features_of(path: Path) -> Iterator[None]:
+    """Around reading features: whatever is wrong with them becomes one sentence."""
+    try:
+        yield
+    except (AttributeError, *_UNREADABLE):
+        raise GraphError(f"{path} does not hold the features that its manifest states") from None
 
 
 def _within_range(values: Array) -> bool:
@@ -545,8 +591,6 @@ def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise DataNotFoundError(f"there is no partition {path}") from None
+    _check_plain(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
