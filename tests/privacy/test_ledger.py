@@ -187,6 +187,38 @@ def test_a_file_of_before_gets_the_rules_it_lacks(book: Ledger) -> None:
         file.execute("DELETE FROM datasets")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE entries; CREATE VIEW entries AS SELECT * FROM datasets",
+        "CREATE TABLE other (a)",
+        "CREATE TRIGGER other AFTER INSERT ON entries BEGIN DELETE FROM limits; END",
+        *(
+            f"DROP TRIGGER entries_are_fixed; UPDATE entries SET {change}"
+            for change in (
+                *(
+                    "epsilon = 'x'",
+                    "delta = 7",
+                    "level = x'00'",
+                    "event = '[]'",
+                    "reserved = x'ff'",
+                    "released = x'ff'",
+                ),
+                f"event = '{'[' * 3000}'",
+            )
+        ),
+        "DROP TRIGGER limits_are_fixed; UPDATE limits SET epsilon = 'x'",
+        "DROP TRIGGER limits_are_fixed; UPDATE limits SET before = 'x'",
+    ],
+)
+def test_files_that_say_something_else_are_refused(book: Ledger, statement: str) -> None:
+    book.reserve(gaussian(1.0), "bank", limit=5.0)
+    with sqlite3.connect(book.path) as connection:
+        connection.executescript(statement)
+    with pytest.raises(LedgerError, match=r"which no ledger holds|cannot be read"):
+        totals(book)
+
+
 @pytest.mark.parametrize("name", ["cora ", "Cora", "CORA\u00a0", " ｃｏｒａ"])
 def test_spellings_of_a_name_are_one(book: Ledger, name: str) -> None:
     book.reserve(gaussian(2.0), "cora", limit=2.0)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import secrets
 import sqlite3
 import unicodedata
@@ -23,6 +24,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dp_accounting.dp_event import DpEvent
 
@@ -85,6 +87,10 @@ CREATE TRIGGER IF NOT EXISTS datasets_only_join BEFORE UPDATE ON datasets
     OR EXISTS (SELECT 1 FROM limits WHERE population IN (OLD.population, NEW.population))
   BEGIN SELECT RAISE(ABORT, 'datasets of a ledger never change, but that one joins a population without limits'); END;
 """
+_OBJECTS = {(kind.lower(), name) for kind, name in re.findall(r"CREATE (TABLE|TRIGGER) IF NOT EXISTS (\w+)", _TABLES)}
+"""Every table and rule of a ledger; what SQLite adds is called sqlite_…, a name that nobody else can give."""
+MOST_OBJECTS = 1000
+"""Names in a file from a stranger that are looked at."""
 _COLUMNS = "id, dataset, population, command, method, level, epsilon, delta, event, reserved, released, certificate"
 
 
@@ -237,10 +243,13 @@ class Ledger:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Make what is missing of the tables and their rules; refuse what is something else, or from a later version."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    new = found == 0 and tables == 0
+    held = connection.execute(f"SELECT type, name FROM sqlite_master LIMIT {MOST_OBJECTS}").fetchall()
+    new = found == 0 and not held
     if not new and found != FORMAT:
         raise LedgerError(f"{path} is not a ledger of format {FORMAT}, the one that this version reads")
+    others = [name for kind, name in held if (kind, name) not in _OBJECTS and not name.startswith("sqlite_")]
+    if others:  # a view in the place of a table, or a rule of somebody else's, would run as part of what is asked here
+        raise LedgerError(f"{path} holds {others[0]!r:.60}, which no ledger holds")
     for statement in _statements():  # a file of before may lack a rule
         connection.execute(statement)
     if new:
@@ -316,15 +325,24 @@ def _entry(
     number: str, dataset: str, population: str, command: str, method: str, level: str, epsilon: float, delta: float,
     event: str, reserved: str, released: str | None, certificate: str | None,
 ) -> Entry:  # fmt: skip
+    words = [number, dataset, population, command, method, level, event, reserved]
+    words += [word for word in (released, certificate) if word is not None]
     try:
+        if not all(isinstance(word, str) for word in words) or not _are_figures(epsilon, delta):
+            raise ValueError("a column does not hold what it should")
         parse_level(level)
         read = events.event_from_json(json.loads(event))
-    except (DiscreetError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(f"entry {number} of the ledger cannot be read: {error}") from None
+    except (DiscreetError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise LedgerError(f"entry {number!r:.40} of the ledger cannot be read: {error}") from None
     return Entry(
         command, method, level, read, float(delta), number, dataset, population, reserved, released, certificate,
         float(epsilon),
     )  # fmt: skip
+
+
+def _are_figures(epsilon: Any, delta: Any) -> bool:
+    """Whether two columns hold an ε, which may be infinite, and a δ."""
+    return isinstance(epsilon, float) and isinstance(delta, float) and epsilon >= 0 and 0 <= delta < 1
 
 
 def _limits(connection: sqlite3.Connection, population: str | None) -> list[Limit]:
@@ -333,7 +351,14 @@ def _limits(connection: sqlite3.Connection, population: str | None) -> list[Limi
         f"SELECT population, relation, epsilon, delta, fixed, before FROM limits {wanted} ORDER BY fixed",
         () if population is None else (population,),
     )
-    return [Limit(who, what, RenyiFilter(epsilon, delta), fixed, n) for who, what, epsilon, delta, fixed, n in found]
+    return [_limit(*row) for row in found]
+
+
+def _limit(population: str, relation: str, epsilon: float, delta: float, fixed: str, before: int) -> Limit:
+    words = all(isinstance(word, str) for word in (population, relation, fixed))
+    if not (words and _are_figures(epsilon, delta) and isinstance(before, int)):
+        raise LedgerError("a limit of the ledger cannot be read: a column does not hold what it should")
+    return Limit(population, relation, RenyiFilter(epsilon, delta), fixed, before)
 
 
 def _fix_limit(connection: sqlite3.Connection, run: Run, population: str, limit: float, before: int) -> None:
