@@ -62,3 +62,15 @@ def test_files_that_are_no_rows_count_as_not_run(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "deep.jsonl").write_text("[" * 100_000 + "\n")
     assert set(read_rows(tmp_path)) == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("id", []), ("status", 1), ("trial", "x"), ("metrics", []), ("metrics", {"accuracy": {"test": "x"}})),
+        *(("metrics", {"accuracy": 1e308}), ("versions", {"source": 1}), ("reason", []), ("seconds", "x")),
+    ],
+)
+def test_rows_with_values_of_another_kind_count_as_not_run(tmp_path: Path, key: str, value: object) -> None:
+    (tmp_path / "elsewhere.jsonl").write_text("\n".join(map(json.dumps, [{**row(1), key: value}, row(2)])))
+    assert set(read_rows(tmp_path)) == {"2"}

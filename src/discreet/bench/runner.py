@@ -18,6 +18,7 @@ from discreet.bench.pool import run_all
 from discreet.bench.store import RESULTS, Store, read_rows
 from discreet.bench.trials import Entry, Trial, unique
 from discreet.errors import DataNotFoundError, InterruptedRunError
+from discreet.files import from_json
 
 Row = dict[str, Any]
 LOG = logging.getLogger("discreet.bench")
@@ -129,11 +130,13 @@ class _Clock:
 
     def _learn(self, row: Row) -> None:
         if row.get("wall_seconds") is not None:
-            self._took.setdefault(_like(row["trial"]), []).append(float(row["wall_seconds"]))
+            self._took.setdefault(_like(row["trial"]), []).append(float(from_json(row["wall_seconds"])))
 
 
 def _like(trial: dict[str, Any]) -> tuple[str, ...]:
-    return str(trial["measure"] or trial["method"]), str(trial["dataset"]), str(trial["level"]).partition(":")[0]
+    """What trials that take about as long have in common."""
+    what = trial.get("measure") or trial.get("method")
+    return str(what), str(trial.get("dataset")), str(trial.get("level")).partition(":")[0]
 
 
 def _time(seconds: float | None) -> str:

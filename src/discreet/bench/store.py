@@ -11,12 +11,13 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from discreet.errors import OutputUnusableError
+from discreet.files import INFINITE
 
 RESULTS = "results.jsonl"
 Row = dict[str, Any]
@@ -92,8 +93,47 @@ def _lines(path: Path) -> Iterator[Row]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and {"id", "status", "trial"} <= row.keys():
+        if isinstance(row, dict) and {"id", "status", "trial"} <= row.keys() and _has_form(row):
             yield row
+
+
+def _has_form(row: Row) -> bool:
+    """Whether what tables and figures read of a row is of the kind that they take; a file may be anybody's."""
+    return all(_FORMS[key](row[key]) for key in _FORMS.keys() & row.keys())
+
+
+def _is_number(value: Any) -> bool:
+    """A number that JSON can write, or infinity by its name."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value == INFINITE
+    return abs(value) < _LARGEST
+
+
+def _are_metrics(value: Any) -> bool:
+    """Numbers by name, or by name and mask; a score that could not be computed is null."""
+    if not isinstance(value, dict):
+        return False
+    inner = [item for found in value.values() for item in (found.values() if isinstance(found, dict) else [found])]
+    return all(item is None or _is_number(item) for item in inner)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_LARGEST = 1e300
+"""Sums of figures stay finite."""
+_FORMS: dict[str, Callable[[Any], bool]] = {
+    "id": _is_text,
+    "status": _is_text,
+    "trial": lambda value: isinstance(value, dict),
+    "metrics": _are_metrics,
+    "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "reason": lambda value: value is None or _is_text(value),
+    **dict.fromkeys(
+        ("epsilon_spent", "seconds", "wall_seconds", "peak_rss_mb"), lambda value: value is None or _is_number(value)
+    ),
+}
 
 
 def _repair(file: int) -> None:

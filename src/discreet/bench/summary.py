@@ -68,7 +68,7 @@ class Cell:
 
     def average(self, key: str) -> float:
         """The mean of a number that every row carries."""
-        found = [float(row[key]) for row in self.rows if row.get(key) is not None]
+        found = [float(from_json(row[key])) for row in self.rows if row.get(key) is not None]
         return statistics.fmean(found) if found else math.nan
 
 
@@ -107,7 +107,7 @@ def cells(
         if row is None:
             continue
         if row["status"] != "ok":
-            cell.reasons.append(row["reason"])
+            cell.reasons.append(row.get("reason") or "no reason was written")
             continue
         cell.rows.append(row)
         value = value_of(row, metric, mask)
@@ -121,7 +121,7 @@ def value_of(row: Row, metric: str, mask: str) -> float | None:
     if metric in COSTS:
         cost: float | None = from_json(row.get(metric))
         return cost
-    found = row["metrics"].get(metric)
+    found = from_json(row.get("metrics", {}).get(metric))
     if isinstance(found, dict):
         found = found.get(mask)
     return 100 * found if found is not None and metric in SCORES else found

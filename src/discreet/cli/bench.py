@@ -219,7 +219,7 @@ def _warn_of_sources(entries: Sequence[Entry], rows: Mapping[str, Any]) -> None:
     from discreet.bench.execute import source_digest
 
     used = [rows[e.trial.id] for e in entries if e.trial.id in rows]
-    old = sum(row["versions"].get("source") != source_digest() for row in used)
+    old = sum(row.get("versions", {}).get("source") != source_digest() for row in used)
     if old:
         print(f"{old} of {len(used)} rows were made by another version of the source", file=sys.stderr)
 
