@@ -22,6 +22,7 @@ from discreet.cli import main
 from discreet.files import PARTIAL
 from discreet.graph import csbm
 from discreet.graph.io import save_npz
+from discreet.graph.partitions import PartitionedGraph
 from discreet.privacy.events import GaussianDpEvent
 from discreet.privacy.ledger import Ledger, Run
 from tests.fuzz.grammars import SUITE
@@ -34,10 +35,19 @@ COMMANDS: dict[str, list[str]] = {
     "extend": ["extend", "release", "--data", "other.npz", "--epsilon", "1", *ENTERED, "--out", "out"],
     "audit": ["audit", *SMALL, "--pairs", "2", "--fits", "0", "--samples", "80", "--workers", "2", "--out", "out"],
     "bench": ["bench", "suite.toml", "--jobs", "2", "--no-figures", "--out", "out"],
+    "convert": ["data", "convert", "graph.npz", "--partitions", "20", "--out", "out"],
+    "evaluate": ["evaluate", "release", "--data", "graph.npz", "--epsilon", "1", *ENTERED, "--out", "out"],
+    "report": ["report", "release", "--out", "out.html"],
+    "export": ["export", "release", "--registry", "--out", "out"],
+    "predict": ["predict", "release", "--data", "graph.npz", "--out", "out.csv"],
 }
+OF_A_RELEASE = ("extend", "evaluate", "report", "export", "predict")
+NODE = ["--level", "node:owned,max_degree=5", "--epsilon", "4"]
 LEDGER = "ledger"
 """No command of its own writes a ledger: a process that enters runs without pause is killed."""
 NAMES = (*COMMANDS, LEDGER)
+ENDS = {"report": "</html>\n", "export": "\n", "predict": "\n"}
+"""How a file ends that is whole."""
 ENTRIES = 25
 PATIENCE = 120.0
 
@@ -126,8 +136,11 @@ def kill_often(name: str, kills: int, place: Path, seed: int = 0) -> Outcome:
     rng, found = random.Random(f"{name} {seed}"), Outcome()
     whole = place / "whole"
     prepare(whole)
-    if name == "extend":
-        _in_fork(lambda: main(["train", "--data", "graph.npz", "--method", "gap", *SMALL, "--out", "release"]), whole)
+    if name in OF_A_RELEASE:
+        # Labels are private at level node, so that figures on them are paid for and entered in a ledger.
+        level = NODE if name == "evaluate" else []
+        made = ["train", "--data", "graph.npz", "--method", "gap", *level, *SMALL, "--out", "release"]
+        _in_fork(lambda: main(made), whole)
     began = time.monotonic()
     if (code := wait(start(name, whole))) != 0:
         found.wrong.append(f"it does not run: exit {code}: {(whole / 'stderr').read_text()[-300:]}")
@@ -168,10 +181,15 @@ def _kill_once(name: str, folder: Path, number: signal.Signals, after: float, fo
 
 def _run_again(name: str, folder: Path, found: Outcome) -> None:
     """What was killed last can be run again in the same place."""
-    if (folder / "out").exists() and name != "bench":
-        (folder / "out").rename(folder / "before")
+    for path in _outputs(folder) if name != "bench" else []:
+        path.rename(folder / f"before {path.name}")
     if (code := wait(start(name, folder))) != 0:
         found.wrong.append(f"it cannot be run again: exit {code}: {(folder / 'stderr').read_text()[-300:]}")
+
+
+def _outputs(folder: Path) -> list[Path]:
+    """What the command wrote, by the name that it was given."""
+    return [path for path in (folder / "out", folder / "out.html", folder / "out.csv") if path.exists()]
 
 
 def _copy_inputs(whole: Path, folder: Path) -> None:
@@ -204,25 +222,31 @@ def _in_fork(run: Callable[[], int], folder: Path) -> None:
 
 def whats_wrong(name: str, folder: Path) -> list[str]:
     """What is there is whole, and no release is without its entry."""
-    out, wrong = folder / "out", []
-    if (folder / "ledger.db").exists():
-        wrong += _wrong_in_ledger(folder)
-    if not out.exists():
-        return wrong
-    if name in ("train", "tune", "extend"):
-        from discreet.privacy.release_folder import read_certificate
-        from discreet.release.verify import verify
+    wrong = _wrong_in_ledger(folder) if (folder / "ledger.db").exists() else []
+    for out in _outputs(folder):
+        if name in ("train", "tune", "extend"):
+            wrong += _wrong_in_release(out, folder)
+        elif name == "bench":
+            rows = out / "results.jsonl"
+            lines = rows.read_text().splitlines(keepends=True) if rows.exists() else []
+            wrong += ["a torn row" for line in lines if line.endswith("\n") and not isinstance(json.loads(line), dict)]
+        elif name == "convert":
+            PartitionedGraph(out).whole()  # raises where a file is not the one that the manifest states
+        elif name in ("audit", "evaluate"):
+            json.loads(out.read_text())
+        elif not out.read_text().endswith(ENDS[name]):
+            wrong.append(f"{out.name} is torn")
+    return wrong
 
-        wrong += [f"{check.name}: {check.detail}" for check in verify(out) if not check.passed]
-        entries = Ledger(folder / "ledger.db").entries() if (folder / "ledger.db").exists() else []
-        if not wrong and read_certificate(out).get("ledger") not in {entry.id for entry in entries}:
-            wrong.append("a release without its entry")
-    elif name == "audit":
-        json.loads(out.read_text())
-    else:
-        rows = out / "results.jsonl"
-        lines = rows.read_text().splitlines(keepends=True) if rows.exists() else []
-        wrong += ["a torn row" for line in lines if line.endswith("\n") and not isinstance(json.loads(line), dict)]
+
+def _wrong_in_release(out: Path, folder: Path) -> list[str]:
+    from discreet.privacy.release_folder import read_certificate
+    from discreet.release.verify import verify
+
+    wrong = [f"{check.name}: {check.detail}" for check in verify(out) if not check.passed]
+    entries = Ledger(folder / "ledger.db").entries() if (folder / "ledger.db").exists() else []
+    if not wrong and read_certificate(out).get("ledger") not in {entry.id for entry in entries}:
+        wrong.append("a release without its entry")
     return wrong
 
 

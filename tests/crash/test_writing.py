@@ -116,16 +116,69 @@ ledger.reserve(run, "data")
 """
 
 
-def test_a_full_file_system_tears_nothing(tmp_path: Path) -> None:
-    """A file system of 256 KiB in a name space of its own, where the machine permits one."""
-    mount = f"mount -t tmpfs -o size=256k tmpfs {tmp_path}"
+def on_small_disk(place: Path, text: str, *arguments: str) -> None:
+    """Run a script on a file system of 256 KiB in a name space of its own, where the machine permits one."""
+    mount = f"mount -t tmpfs -o size=256k tmpfs {place}"
     inside = ["unshare", "--mount", "sh", "-c"]
     if shutil.which("unshare") is None or subprocess.run([*inside, mount], check=False, capture_output=True).returncode:
         pytest.skip("this machine does not let a test mount a file system")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [*inside, f'{mount} && exec "$0" -c "$1" {tmp_path}', sys.executable, FULL]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    command = [*inside, f'{mount} && exec "$0" -c "$@"', sys.executable, text, str(place), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_full_file_system_tears_nothing(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, FULL)
+
+
+# Every command that writes a file or a folder, with room for nothing, for a part of it, and at last for all of it.
+COMMANDS_ON_FULL_DISK = """
+import io, os, sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from discreet.cli import main
+place, inputs = Path(sys.argv[1]), Path(sys.argv[2])
+data, release = ["--data", str(inputs / "graph.npz")], str(inputs / "gap-edge")
+commands = {
+    "out": ["data", "convert", str(inputs / "graph.npz"), "--partitions", "3"],
+    "out.json": ["evaluate", str(inputs / "gap-node"), *data, "--epsilon", "1"],
+    "out.html": ["report", release],
+    "out.yaml": ["export", release, "--registry"],
+    "out.csv": ["predict", release, *data],
+    "out.parquet": ["predict", release, *data],
+}
+for name, command in commands.items():
+    for room in (0, 4096, None):
+        if room is not None:
+            with open(place / "filler", "wb") as file:
+                try:
+                    while os.write(file.fileno(), bytes(4096)):
+                        pass
+                except OSError:
+                    pass
+                file.truncate(os.fstat(file.fileno()).st_size - room)
+        said, before = io.StringIO(), sorted(os.listdir(place))
+        with redirect_stdout(io.StringIO()), redirect_stderr(said):
+            code = main([*command, "--out", str(place / name)])
+        new = sorted(set(os.listdir(place)) - set(before))
+        sentences = [line for line in said.getvalue().splitlines() if line.startswith("discreet: ")]
+        assert (code, new) in ((0, [name]), (2, [])), (name, room, code, new, said.getvalue())
+        assert "Traceback" not in said.getvalue() and len(sentences) == (code == 2), said.getvalue()
+        assert room != 0 or code == 2, (name, "was written where there is no room")
+        assert room is not None or code == 0, (name, said.getvalue())
+        for path in (place / name, place / "filler"):
+            if path.is_dir():
+                for inner in path.iterdir():
+                    inner.unlink()
+                path.rmdir()
+            else:
+                path.unlink(missing_ok=True)
+"""
+
+
+def test_commands_on_a_full_file_system_leave_nothing(tmp_path: Path) -> None:
+    on_small_disk(tmp_path, COMMANDS_ON_FULL_DISK, str(Path(__file__).parents[1] / "release" / "stored"))
 
 
 def test_of_two_processes_at_one_place_one_wins(tmp_path: Path) -> None:
