@@ -44,7 +44,7 @@ slow: setup
 # Hostile inputs with fresh seeds, which are printed where a case does not end well: make fuzz N=10000
 N ?= 2000
 fuzz: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(N)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz $(N) --jobs $(WORKERS)
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks examples

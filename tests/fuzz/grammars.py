@@ -5,7 +5,6 @@ A section is a function ``(rng) -> (arguments, prepare)``. Options come from the
 
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import os
@@ -28,11 +27,18 @@ from discreet.methods.parameters import schema
 from discreet.methods.registry import list_methods, load_method
 from discreet.privacy.certificate import CERTIFICATE, seal
 from discreet.privacy.release_folder import json_bytes
-from tests.fuzz.spoil import Case, Prepare, Random, spoilt
+from tests.fuzz.partitions import partitions
+from tests.fuzz.records import records
+from tests.fuzz.spoil import Case, Prepare, Random, scratch, spoilt
 from tests.fuzz.tables import tables
 
 SMALL = csbm(num_nodes=24, num_features=3, average_degree=4, phi=0.2, epsilon=0.5)
+NEW = csbm(num_nodes=24, num_features=3, average_degree=4, phi=0.2, epsilon=0.5, seed=1)
 QUICK = ["--set", "epochs=1", "--set", "hidden=4"]
+OWN_LAYERS = [
+    *("--method", "gap", "--level", "edge", "--set", 'encoder=["linear 3", "relu"]'),
+    *("--set", 'class_weight={"0": 2.0}', "--threshold", "macro-f1"),
+]
 WHOLE = ["0", "1", "2", "3", "-1", str(2**31), str(2**63), str(2**64), "9" * 5000, "1.5", "", "x", "1e3", "0x10", "١"]
 REAL = [
     "0",
@@ -57,7 +63,11 @@ WORDS = [
     *("x" * 5000, "[" * 3000, "ε", "%s", "-", "--", "~", "$HOME", "1/2", "a,b", "..:..", "\n", " "),
 ]
 NUMBERS = ["0", "1", "2", "-1", "0.5", "1e300", "-1e300", "NaN", "Infinity", str(2**31), str(2**70), "9" * 5000]
-VALUES = [*NUMBERS, "null", "true", '"word"', "[]", "[1, 2]", "[[1]]", "{}", "[" * 3000, "word", "", "inf", '"inf"']
+VALUES = [
+    *(*NUMBERS, "null", "true", '"word"', "[]", "[1, 2]", "[[1]]", "{}", "[" * 3000, "word", "", "inf", '"inf"'),
+    *("balanced", '{"0": 2.0}', '{"0": -1}', '{"0": "x"}', '{"0": 1e300}', '{"9": 1}', '{"": 1}', "macro-f1"),
+    *('["linear 3", "relu"]', '["linear 0"]', '["linear 3", 5]', '["dropout 2"]', '["linear"]', '["x"]', "linear 3"),
+]
 LEVELS = [
     *("none", "edge", "edge:directed", "neighbor:2", "neighbor:2,max_degree=5", "node", "node:owned,max_degree=5"),
     *("node:promised,max_degree=9", "node:thinned,d_max=9,p=0.5", "local", "local:labels", "local:features"),
@@ -79,6 +89,8 @@ KNOWN: dict[str, list[str]] = {
     "split": SPLITS,
     "method": [*list_methods(), "auto"],
     "data": ["graph.npz", "tables", "csbm", "fb100:X", "missing.npz", "file"],
+    "edges_until": ["2024-06-30", "2024-06-30T12:00", "5", "x", "99999-01-01", "1e400", "2024-02-30"],
+    "threshold": ["balanced-accuracy", "macro-f1", "accuracy"],
     "device": ["cpu", "cuda", "meta", "cpu:0"],
     "delta": ["auto", "1e-5", *REAL],
     "trials": ["1", "1.1", "2", "0.5", "-1", "nan", "inf", "1e6", "x", ""],  # 100,000 would be work, and no mistake
@@ -141,14 +153,14 @@ def _base(name: str) -> list[str]:
         "train": [*data, *QUICK, *out],
         "plan": [*data, *QUICK],
         "tune": [*data, *QUICK, "--search", "hidden=4,6", "--trials", "1.1", *out],
-        "predict": ["release", *data, *out],
+        "predict": ["release", *data, "--out", "out.csv"],
         "evaluate": ["release", *data],
-        "extend": ["release", *data, "--epsilon", "1", *out],
+        "extend": ["release", "--data", "new.npz", "--epsilon", "1", *out],
         "verify": ["release"],
         "audit": ["--pairs", "1", "--fits", "0", "--samples", "0", *QUICK, *out],
         "attack": [*data, *QUICK, "--shadows", "4", "--fits", "0", "--pairs", "10", "--nodes", "2", "--no-compare"],
         "bench": ["suite.toml", "--tables-only"],
-        "report": ["release", *out],
+        "report": ["release", "--out", "out.html"],
         "export": ["release", "--registry", *out],
         "sign": ["release", "--key", "key"],
         "ledger": ["ledger.db"],
@@ -315,10 +327,11 @@ def toml(rng: Random) -> Case:
 
 
 READERS = [
-    *(["verify", "release"], ["predict", "release", "--data", "graph.npz", "--out", "out"]),
-    *(["report", "release", "--out", "out"], ["export", "release", "--registry", "--out", "out"]),
+    *(["verify", "release"], ["predict", "release", "--data", "graph.npz", "--out", "out.csv"]),
+    *(["report", "release", "--out", "out.html"], ["export", "release", "--registry", "--out", "out"]),
     *(["sign", "release", "--key", "key"], ["verify", "release", "--key", "key.pub"]),
-    ["evaluate", "release", "--data", "graph.npz"],
+    *(["evaluate", "release", "--data", "graph.npz"], ["report", "release", "--ledger=ledger.db", "--out=out.html"]),
+    ["extend", "release", "--data", "new.npz", "--epsilon", "1", "--out", "out"],
 ]
 
 
@@ -327,10 +340,11 @@ def release(rng: Random) -> Case:
     how = rng.random()
     change = _changed_file(rng) if how < 0.3 else _changed_json(rng) if how < 0.7 else _changed_folder(rng)
     signed = rng.random() < 0.5
+    which = rng.choice(["release", "release", "extended", "layers"])
 
     def prepare(folder: Path) -> None:
-        _workplace(folder)
-        if signed:
+        _workplace(folder, which)
+        if signed:  # of the first release, so that it is another's on the others
             shutil.copy(_released() / "certificate.sig", folder / "release")
         change(folder / "release")
 
@@ -427,26 +441,29 @@ def _hole(path: Path) -> None:
 
 @cache
 def _released() -> Path:
-    """A small release, made once."""
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-release-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """Small releases, made once: of gap, the same extended, and one with layers in words, weights and a decision."""
+    folder = scratch() / "released"
+    folder.mkdir()
     save_npz(SMALL, folder / "graph.npz")
+    save_npz(NEW, folder / "new.npz")
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         ledger = ["--ledger", str(folder / "ledger.db"), "--dataset", "small"]
-        arguments = ["train", "--data", str(folder / "graph.npz"), *QUICK, *ledger, "--out", str(folder / "release")]
+        data = ["--data", str(folder / "graph.npz")]
+        arguments = ["train", *data, "--method", "gap", *QUICK, *ledger, "--out", str(folder / "release")]
         assert main(arguments) == 0
+        extended = ["--data", str(folder / "new.npz"), "--epsilon", "1", "--out", str(folder / "extended")]
+        assert main(["extend", str(folder / "release"), *extended]) == 0
+        assert main(["train", *data, *QUICK, *OWN_LAYERS, "--out", str(folder / "layers")]) == 0
         assert main(["sign", "--new-key", str(folder / "key")]) == 0
         assert main(["sign", str(folder / "release"), "--key", str(folder / "key")]) == 0
     (folder / "release" / "certificate.sig").rename(folder / "certificate.sig")
     return folder
 
 
-def _workplace(folder: Path) -> None:
+def _workplace(folder: Path, which: str = "release") -> None:
     """What arguments name: a graph in both forms, a release, its ledger, a key, a suite, and files of every kind."""
-    shutil.copytree(_released() / "release", folder / "release")
-    for name in ("graph.npz", "ledger.db", "key", "key.pub"):
+    shutil.copytree(_released() / which, folder / "release")
+    for name in ("graph.npz", "new.npz", "ledger.db", "key", "key.pub"):
         shutil.copy(_released() / name, folder / name)
     os.mkfifo(folder / "fifo")
     (folder / "zero").symlink_to("/dev/zero")
@@ -472,4 +489,6 @@ SECTIONS: dict[str, Callable[[Random], Case]] = {
     "npz": npz,
     "toml": toml,
     "release": release,
+    "partitions": partitions,
+    "records": records,
 }

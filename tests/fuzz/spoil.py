@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 Prepare = Callable[[Path], None]
 Case = tuple[list[str], Prepare]
 Random = random.Random
+
+
+@cache
+def scratch() -> Path:
+    """A folder for what is made once; it goes with the process."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-once-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def spoilt(rng: Random, content: bytes) -> bytes:

@@ -66,6 +66,7 @@ ODD_VALUES = [
     *(None, True, 0, -1, 1.5, "", "x", "f0", "id", [], ["a", "a"], [1], [[]], {}, {"a": 1}, float("inf"), float("nan")),
     *(2**70, "\x7f", "*", "[", "f*", "é", "label"),
 ]
+FULL_WEIGHTS = [1, 1000, 0.5, 0, -1, 1e300, 1e-320, float("nan"), float("inf"), "1", True, None, [1], 2**70]
 LEVELS = [
     ["--method", "mlp", "--level", "edge"],
     ["--method", "mlp", "--level", "edge"],
@@ -108,6 +109,11 @@ def _command(rng: Random, harm: bool) -> list[str]:
             arguments += ["--edges-until", rng.choice(UNTIL if harm else UNTIL[:2])]
     elif rng.random() < 0.5:
         arguments += ["--write-schema", "out"]
+    elif rng.random() < 0.3:
+        arguments = ["data", "convert", "tables", "--out", "out", "--partitions", "2"]
+        arguments += ["--edges-until", rng.choice(UNTIL if harm else UNTIL[:2])] if rng.random() < 0.3 else []
+    if rng.random() < 0.15:
+        arguments += ["--column", rng.choice(["weight=weight", "weights=ignore", "weights=read"])]
     if harm and rng.random() < 0.3:
         arguments += ["--column", rng.choice(ROLES)]
     return arguments
@@ -137,9 +143,10 @@ def _edges(rng: Random, names: list[str], harm: bool) -> list[list[str]]:
         head = [*head, "time"]
         kind = rng.choice(["date", "date", "whole"])
         rows = [[*row, CELLS[kind](rng)] for row in rows]
-    if rng.random() < 0.1:
+    if rng.random() < 0.3:
         head = [*head, "weight"]
-        rows = [[*row, rng.choice(["1", "1", "2"] if harm else ["1"])] for row in rows]
+        amounts = ["1", "0.5", "2", "0", "1000"]
+        rows = [[*row, rng.choice([*amounts, "-1", "nan", "1e400", "x", ""] if harm else amounts)] for row in rows]
     if harm and rows and rng.random() < 0.3:
         rng.choice(rows)[rng.randrange(len(head))] = rng.choice([*ODD_CELLS, "nobody"])
     return [head, *rows]
@@ -207,6 +214,8 @@ def _schema(rng: Random, header: list[str], harm: bool) -> bytes:
         }
     if harm:
         for _ in range(rng.choice([0, 1, 1, 2])):
+            if rng.random() < 0.3:
+                made["edges"] |= {"weight": "weight", "full_weight": rng.choice(FULL_WEIGHTS), "ignore": ["time"]}
             table = made[rng.choice(list(made))]
             table[rng.choice([*table, "extra"])] = rng.choice(ODD_VALUES)
     content = "\n".join(_toml(name, table) for name, table in made.items()).encode()

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from tests.effort import effort
@@ -48,3 +52,19 @@ def test_failures_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "SECONDS", 1)
     monkeypatch.setattr(data, "print_rows", hang)
     assert outcomes.run_case(["data"], lambda _: None).outcome == outcomes.HANG
+
+
+# Three cases on two processes, of which one dies; in a process of its own, as one with threads is not to be forked.
+DYING = """
+import os
+from tests.fuzz.jobs import run_all
+def run(task):
+    return os.kill(os.getpid(), 9) if task == 1 else task
+print(sorted(run_all([0, 1, 2], run, lambda code: f"died: {code}", 2)))
+"""
+
+
+def test_a_process_that_dies_is_the_outcome_of_its_case() -> None:
+    command, environment = [sys.executable, "-c", DYING], {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[(0, 0), (1, 'died: -9'), (2, 2)]"
