@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet.files import PARTIAL
+from tests.fuzz.records import SUITE
 
 FILES = 3
 SIZE = 200_000
@@ -189,3 +190,54 @@ def test_of_two_processes_at_one_place_one_wins(tmp_path: Path) -> None:
     assert not any("Traceback" in error for error in errors)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert torn(tmp_path) == []
+
+
+# Every command that writes, at a place that can be read and not written; what is there stays.
+ON_READ_ONLY_DISK = """
+import io, os, subprocess, sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from discreet.cli import main
+from discreet.files import temporary_name
+from discreet.privacy.events import GaussianDpEvent
+from discreet.privacy.ledger import Ledger, Run
+place, inputs = Path(sys.argv[1]), Path(sys.argv[2])
+ledger, suite = place / "ledger.db", place / "suite.toml"
+Ledger(ledger).reserve(Run("train", "gap", "edge", GaussianDpEvent(4.0), 1e-5), "data")
+left = place / temporary_name(Path("out"))
+left.write_text("half")
+os.utime(left, (0, 0))
+suite.write_text(sys.argv[3])
+before = sorted(os.listdir(place))
+subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+data, release, out = ["--data", str(inputs / "graph.npz")], str(inputs / "gap-edge"), ["--out", str(place / "out")]
+for command in (
+    ["train", *data, *out],
+    ["train", *data, "--ledger", str(ledger), "--dataset", "data", "--out", str(place.parent / "never")],
+    ["tune", *data, "--search", "hidden=4,6", "--trials", "1", *out],
+    ["audit", *out],
+    ["attack", *data, *out],
+    ["bench", str(suite), *out],
+    ["extend", release, *data, "--epsilon", "1", *out],
+    ["data", "convert", data[1], "--partitions", "2", *out],
+    ["evaluate", str(inputs / "gap-node"), *data, "--epsilon", "1", *out],
+    ["report", release, "--out", str(place / "out.html")],
+    ["export", release, "--registry", *out],
+    ["predict", release, *data, "--out", str(place / "out.csv")],
+    ["sign", "--new-key", str(place / "key")],
+    ["doctor", str(place), "--clean"],
+):
+    said = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(said):
+        code = main(command)
+    sentences = [line for line in said.getvalue().splitlines() if line.startswith("discreet: ")]
+    assert code == 2 and len(sentences) == 1 and "Traceback" not in said.getvalue(), (command, code, said.getvalue())
+    assert "bug" not in sentences[0], sentences
+    assert sorted(os.listdir(place)) == before and not (place.parent / "never").exists(), command
+"""
+
+
+def test_commands_at_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    stored = Path(__file__).parents[1] / "release" / "stored"
+    on_small_disk(tmp_path / "disk", ON_READ_ONLY_DISK, str(stored), SUITE)
