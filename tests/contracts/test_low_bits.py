@@ -26,6 +26,7 @@ from discreet.privacy.levels import NoPrivacy
 from discreet.privacy.plan import Stage
 from discreet.queries.confusion import OWN_RECORD
 from discreet.queries.edge_cells import FLIPPED, LARGEST
+from discreet.queries.propagated import ON_A_GRID
 from discreet.queries.reports import LABELS
 from discreet.release.certified_figures import certified_figures
 from discreet.testing import MethodCase
@@ -155,7 +156,7 @@ def _steps(stage: Stage, answer: np.ndarray) -> np.ndarray:
         return answer * laplace.GRID
     if name in (FLIPPED, LARGEST, LABELS):
         return answer
-    if name == "objective":
+    if name == ON_A_GRID:
         return answer / perturbation.output_grid(stage).step
     if name == topk.GAUSSIAN:
         return answer / np.array([1.0, gaussian.grid_of(stage).step])

@@ -45,9 +45,19 @@ def plan_of(kind: str) -> Plan:
         return gaussian_plan()
     if kind == "dpsgd":
         return make_plan("m", node, 10, [steps_stage(parameters=4, examples=5, steps=3)], "weights")
-    if kind == "objective":
+    if kind == "objective-on-grid":
         query = PropagatedRows(
-            EdgeLevel(), 0.9, (1,), True, count=8, width=3, classes=2, loss="soft-margin", loss_width=1.0, ridge=4.0
+            EdgeLevel(),
+            0.9,
+            (1,),
+            True,
+            count=8,
+            width=3,
+            classes=2,
+            loss="soft-margin",
+            loss_width=1.0,
+            ridge=4.0,
+            num_nodes=8,
         )
         stage = objective_stage("minimiser", query, draft_event(1.0, 1e-3))
         return Plan("m", Privacy(EdgeLevel(), 1.0, 1e-3), 1e-3, (stage,), "weights")

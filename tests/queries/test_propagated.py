@@ -135,7 +135,9 @@ def test_an_asymmetric_graph_breaks_the_bound_and_its_level_is_refused():
     b[0, 1] = 1
     ma, mb = (alpha * np.linalg.inv(np.eye(n) - (1 - alpha) * w / w.sum(1, keepdims=True)) for w in (a, b))
     assert worst_signs(mb - ma, np.random.default_rng(0)) > 2 * lemma_bound(alpha, INF)
-    directed = PropagatedRows(EdgeLevel(directed=True), alpha, (INF,), True, 3, 2, 2, "soft-margin", 1.0, 1.0)
+    directed = PropagatedRows(
+        EdgeLevel(directed=True), alpha, (INF,), True, 3, 2, 2, "soft-margin", 1.0, 1.0, num_nodes=3
+    )
     with pytest.raises(UnsupportedError, match="directed"):
         directed.bound()
 
@@ -156,7 +158,7 @@ def test_malformed_steps_are_refused(steps):
 
 
 def query(level=None, everyone=True, count=4, steps=(0, 2)):
-    return PropagatedRows(level or EdgeLevel(), 0.4, steps, everyone, count, 6, 2, "soft-margin", 1.0, 1.0)
+    return PropagatedRows(level or EdgeLevel(), 0.4, steps, everyone, count, 6, 2, "soft-margin", 1.0, 1.0, num_nodes=4)
 
 
 def answer_of(asked, rows, targets, usable, train=(0, 2)):

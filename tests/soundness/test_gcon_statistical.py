@@ -49,7 +49,9 @@ def minimiser(alpha, steps, count):
     """Where the bounds are tightest: a ridge far above its floor."""
     event = objective.draft_event(EPSILON, DELTA)
     # one column of targets: a budget shared by several columns is harder to see in one number
-    query = PropagatedRows(EdgeLevel(), alpha, steps, True, count, 1, 1, loss="soft-margin", loss_width=1.0, ridge=1.0)
+    query = PropagatedRows(
+        EdgeLevel(), alpha, steps, True, count, 1, 1, loss="soft-margin", loss_width=1.0, ridge=1.0, num_nodes=count
+    )
     ridge = 1000 * objective.ridge_floor(objective.ObjectiveFacts.of(query, event))
     return objective.objective_stage("minimiser", replace(query, ridge=ridge), event)
 

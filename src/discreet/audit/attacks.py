@@ -27,6 +27,7 @@ from discreet.mechanisms.objective.minimise import Problem, gradient
 from discreet.mechanisms.objective.perturbation import minimiser_of
 from discreet.privacy import events
 from discreet.privacy.plan import Stage
+from discreet.queries.propagated import ON_A_GRID
 
 
 @dataclass(frozen=True)
@@ -259,4 +260,4 @@ def _erlang(stage: Stage, noise: FloatArray) -> FloatArray:
     return np.asarray(gamma.cdf(noise, (stage.query.answer_shape or (1,))[0]))
 
 
-register_attack("objective", Attack(_opposite_rows, _objective_log_ratio, _radii, _erlang))
+register_attack(ON_A_GRID, Attack(_opposite_rows, _objective_log_ratio, _radii, _erlang))

@@ -23,6 +23,7 @@ from discreet.mechanisms.objective import perturbation
 from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.edge_cells import FLIPPED, LARGEST
+from discreet.queries.propagated import ON_A_GRID
 from discreet.queries.reports import LABELS
 
 Mechanism = Callable[[Array, Stage, Randomness], Array]
@@ -34,7 +35,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "laplace": laplace.release,
     FLIPPED: noisy_graph.release_flipped,
     LARGEST: noisy_graph.release_largest,
-    "objective": perturbation.release,
+    ON_A_GRID: perturbation.release,
     **dict.fromkeys((*local.FEATURES, LABELS), local.release),
     topk.GUMBEL: topk.release_gumbel,
     topk.GAUSSIAN: topk.release_gaussian,

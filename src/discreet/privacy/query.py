@@ -45,6 +45,8 @@ _SAMPLERS = {
     "gaussian-top-k": f"{_ON_A_GRID}: a discrete Gaussian from ChaCha20",
     "edge-rand": "exact: coins from ChaCha20",
     "lap-graph": f"{_ON_A_GRID}: rounded Laplace noise from ChaCha20",
+    "objective-on-grid": f"{_ON_A_GRID}: discrete Gaussians from ChaCha20, in the objective and on its minimiser; what "
+    "rounding changes is bounded, and the latter hides it",
     "repeat-and-select": "exact where every stage of a trial is: see the trial's stages",
     "thinning": "exact: a secret key from ChaCha20",
     "node-sampling": "exact: coins from ChaCha20",

@@ -34,7 +34,7 @@ _WORDS = ("query", "why", "proof")
 BEFORE: dict[str, dict[str, Any]] = {
     "dp-mlp": {"linear": False},
     "gap": {"start": "random"},
-    "gcon": {"ends": "apart"},
+    "gcon": {"ends": "apart", "arithmetic": "unbounded"},
     "gcon-ssp": {"ends": "apart"},
     "hop-bayes": {"row_lengths": False},
     "lpgnet": {"start": "random"},

@@ -37,6 +37,7 @@ def _rows(steps: tuple[float, ...], everyone: bool, weighed: bool = False) -> Qu
             loss_width=1.0,
             ridge=1.0,
             weighed=weighed,
+            num_nodes=facts.num_nodes,
         )
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:

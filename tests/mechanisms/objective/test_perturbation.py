@@ -234,7 +234,18 @@ def test_the_two_steps_of_the_proof_hold_in_several_dimensions(loss):
 
 def stage(n=40, d=2, classes=2, epsilon=1.0, delta=1e-5, weighed=False):
     query = PropagatedRows(
-        EdgeLevel(), 0.6, (1,), True, n, d, classes, loss="soft-margin", loss_width=1.0, ridge=1.0, weighed=weighed
+        EdgeLevel(),
+        0.6,
+        (1,),
+        True,
+        n,
+        d,
+        classes,
+        loss="soft-margin",
+        loss_width=1.0,
+        ridge=1.0,
+        weighed=weighed,
+        num_nodes=n,
     )
     return objective.objective_stage("minimiser", query, objective.draft_event(epsilon, delta))
 
@@ -268,7 +279,7 @@ def test_the_release_is_the_minimiser_plus_output_noise():
     problem = minimise_module.Problem(rows()[:, :2], rows()[:, 2:], given.query.total_ridge, tilt, SoftMargin(2))
     # the Hessian is at most ridge + c₂: so far from the minimiser at least
     gap = np.linalg.norm(minimise_module.gradient(problem, answer)) / (given.query.total_ridge + 0.25)
-    std = objective.output_sensitivity(given.query.total_ridge) * given.event.events[1].noise_multiplier
+    std = objective.output_sensitivity(given.query.total_ridge, 1e-10) * given.event.events[1].noise_multiplier
     assert 0 < gap < 10 * std  # not the minimiser itself, but within its noise
     again = objective.release(rows(), given, np.random.default_rng(4))
     assert not np.allclose(again, answer)
@@ -279,7 +290,7 @@ def test_output_noise_covers_twice_the_distance_to_the_minimiser():
 
 
 def test_an_early_stop_releases_nothing(monkeypatch):
-    monkeypatch.setattr(minimise_module, "MAX_NEWTON_STEPS", 1)
+    monkeypatch.setattr(minimise_module, "descent_steps", lambda problem, tolerance: 1)
     monkeypatch.setattr(objective, "minimise", lambda p, tolerance: minimise_module.minimise(p, tolerance, max_steps=1))
     with pytest.raises(NotMinimisedError):
         objective.release(rows(), stage(), np.random.default_rng(0))
@@ -331,7 +342,7 @@ def test_the_stage_survives_json():
 def test_the_certificate_names_everything_that_was_chosen():
     assert set(stage().query.parameters()) == {
         *("loss", "loss_width", "classes", "ridge", "gradient_norm", "extra_ridge"),
-        *("omega", "bounds", "noise_rate", "noise_std"),
+        *("omega", "bounds", "noise_rate", "noise_std", "rounding"),
     }
 
 

@@ -15,6 +15,7 @@ from discreet.errors import (
     UncoveredReleaseError,
     UnsupportedError,
 )
+from discreet.mechanisms.objective import minimise as solver
 from discreet.mechanisms.objective import perturbation
 from discreet.mechanisms.objective.minimise import NotMinimisedError, minimise
 from discreet.methods.baselines.mlp import MLPClassifier
@@ -272,6 +273,7 @@ def test_pseudo_labels_cannot_read_edges(monkeypatch):
 
 def test_a_solver_stopped_early_makes_fit_fail(monkeypatch):
     monkeypatch.setattr(perturbation, "minimise", lambda p, tolerance: minimise(p, tolerance, max_steps=1))
+    monkeypatch.setattr(solver, "descent_steps", lambda problem, tolerance: 1)
     made = GCON(edge(), **QUICK)
     with pytest.raises(NotMinimisedError):
         made.fit(GRAPH)

@@ -12,6 +12,7 @@ import torch
 
 from discreet import limits
 from discreet.graph import edge_weights
+from discreet.mechanisms.objective import perturbation, rounding, tilt
 from discreet.ops import egonets, layer_rows
 from discreet.privacy import accountants
 from discreet.queries import sums
@@ -43,6 +44,19 @@ NARROW = SuiteTest(
 
 WIDE = SuiteTest(
     "test_sums.py", "tests.queries.test_sums:test_sums_lie_on_the_lattice_at_every_width", arguments=(100,)
+)
+
+HIDDEN = SuiteTest(
+    "test_rounding.py",
+    "tests.mechanisms.objective.test_rounding:test_the_noise_on_the_minimiser_has_the_scale_of_the_plan",
+)
+CHARGED = SuiteTest(
+    "test_rounding.py",
+    "tests.mechanisms.objective.test_rounding:test_the_gradient_norm_of_the_plan_covers_rounding_whatever_the_size",
+)
+NEAR = SuiteTest(
+    "test_tilt.py",
+    "tests.mechanisms.objective.test_tilt:test_doubles_are_as_near_as_is_proved_to_what_the_whole_numbers_say",
 )
 
 
@@ -93,3 +107,29 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     real = sums.on_lattice
     patch.setattr(sums, "on_lattice", lambda rows: rows if rows.shape[1] > 64 else real(rows))
+
+
+# -------------------------------------------------------------------- the perturbed minimiser
+
+
+@fault("rounding of rows and gradient that nobody charges", "suite", CHARGED, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rounding.Rounding, "gradient_norm", lambda self, wanted: wanted)
+
+
+@fault("a solver that stops early", "suite", HIDDEN, "fails", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = perturbation.minimise
+    patch.setattr(perturbation, "minimise", lambda problem, tolerance: real(problem, 1.0))
+
+
+@fault("output noise for half the distance to the minimiser", "suite", HIDDEN, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = perturbation.output_sensitivity
+    patch.setattr(perturbation, "output_sensitivity", lambda ridge, norm: real(ridge, norm / 2))
+
+
+@fault("a tilt in single precision", "suite", NEAR, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = tilt.noise_matrix
+    patch.setattr(tilt, "noise_matrix", lambda *given: real(*given).astype("float32").astype("float64"))

@@ -1,7 +1,8 @@
 """Objective perturbation for graph data: the equations of the GCON paper, and the mechanism that runs them.
 
-The numbers in brackets are the paper's equations. Its Theorem 1 speaks of the exact minimiser; an optimiser
-returns something near it, so the release adds a little Gaussian noise that hides the difference and is paid for.
+The numbers in brackets are the paper's equations. Its Theorem 1 speaks of exact numbers and of the exact minimiser. A
+machine has something near them, so the release adds a little Gaussian noise that hides the difference and is paid for:
+``rounding`` proves how large the difference can be, ``tilt`` how near the noise inside the objective comes.
 
 ``bounds="paper"`` takes the equations as printed. ``bounds="sharp"`` keeps the proof and tightens two steps:
 
@@ -17,6 +18,10 @@ changes: uᵢℓ is convex, and its first three derivatives, its slope at zero a
 c₁, c₂, c₃ and both suprema bound them too. The proof reads the losses of rows one by one and through these bounds
 alone, as it must where every row has a target of its own; n₁ stays the number of rows, whatever they count. So weights
 cost no noise; the signal of rows that count for less is what they cost.
+
+*These formulas in double precision.* They are computed for ε and δ less a relative 2⁻³⁶ (``rounding.SET_ASIDE``), which
+pays for their own rounding: Λ is at least a little above its floor, so nothing here cancels, and quantiles of the
+Erlang law are good to a relative 10⁻¹² (tested).
 """
 
 from __future__ import annotations
@@ -28,7 +33,6 @@ from functools import lru_cache
 
 import numpy as np
 from dp_accounting.dp_event import DpEvent
-from scipy.special import ndtri
 from scipy.stats import gamma as gamma_law
 
 from discreet.arrays import Array, FloatArray
@@ -37,13 +41,15 @@ from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
 from discreet.mechanisms.gaussian import Grid
 from discreet.mechanisms.objective.losses import ScalarLoss, loss_by_name
 from discreet.mechanisms.objective.minimise import Problem, minimise
+from discreet.mechanisms.objective.rounding import MOST_ROW_ERROR, SET_ASIDE, Rounding
+from discreet.mechanisms.objective.tilt import noise_matrix
 from discreet.privacy import events
 from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.plan import Stage
-from discreet.queries.propagated import GRADIENT_NORM, Bounds, PropagatedRows
+from discreet.queries.propagated import Bounds, PropagatedRows
 
 OUTPUT_FINENESS = 8
-"""The output noise hides a distance of about 1e-10, in steps of 1/2⁸ of it: finer ones would not fit int64."""
+"""The output noise hides a distance of 1e-10 or more, in steps of 1/2⁸ of it: finer ones would not fit int64."""
 OUTPUT_SHARE = 0.01
 """The part of ε that hides the distance to the exact minimiser, and of δ tenfold."""
 FLOOR_FACTOR = 2.0
@@ -70,7 +76,7 @@ class ObjectiveFacts:
 
     @classmethod
     def of(cls, query: PropagatedRows, event: DpEvent) -> ObjectiveFacts:
-        """The facts of a query whose stage has the event of :func:`draft_event`."""
+        """The facts of a query whose stage has the event of :func:`draft_event`, less what is set aside."""
         box = event.events[0]
         return cls(
             rows=query.count,
@@ -78,8 +84,8 @@ class ObjectiveFacts:
             classes=query.classes,
             sensitivity=query.bound().sensitivity,
             loss=loss_of(query),
-            epsilon=box.epsilon,
-            delta=box.delta,
+            epsilon=box.epsilon * (1 - SET_ASIDE),
+            delta=box.delta * (1 - SET_ASIDE),
             omega=query.omega,
             bounds=query.bounds,
         )
@@ -169,19 +175,6 @@ def noise_rate(facts: ObjectiveFacts, ridge: float) -> float:
     return budget / (facts.classes * steepness(facts, norm_bound(facts, ridge)) * facts.sensitivity)
 
 
-def noise_matrix(width: int, classes: int, rate: float, randomness: Randomness) -> FloatArray:
-    """B by algorithm 2: for each class a uniform direction in ℝᵈ times an Erlang(d, β) radius (14).
-
-    Guarantee: the density of a column b is proportional to exp(−β‖b‖), so shifting it by t changes its
-    logarithm by at most βt.
-    """
-    bits = bits_of(randomness)
-    directions = ndtri(bits.uniform((width, classes)))
-    directions /= np.linalg.norm(directions, axis=0)
-    radii = -np.log(bits.uniform((width, classes))).sum(axis=0)  # Erlang: as many exponentials as dimensions
-    return np.asarray(directions * (radii / rate))
-
-
 @dataclass(frozen=True)
 class Perturbation:
     """Everything that a perturbed minimisation adds to the plain one."""
@@ -201,15 +194,29 @@ def perturbation(facts: ObjectiveFacts, ridge: float) -> Perturbation:
     return Perturbation(ridge, extra_ridge(facts, ridge), noise_rate(facts, ridge))
 
 
-def output_sensitivity(total_ridge: float, tolerance: float = GRADIENT_NORM) -> float:
-    """2γ/(Λ+Λ′): how far apart, given the same minimiser, the solver may stop on two neighbours.
+def rounding_of(query: PropagatedRows, facts: ObjectiveFacts, noise: Perturbation) -> Rounding:
+    """What double precision may do to this minimisation."""
+    return Rounding(
+        rows=facts.rows,
+        width=facts.width,
+        classes=facts.classes,
+        loss=facts.loss,
+        ridge=noise.total_ridge,
+        rate=noise.rate,
+        epsilon=facts.epsilon,
+        delta=facts.delta,
+        row_error=query.row_error,
+    )
 
-    Guarantee. Given the exact minimiser Θ*, what the solver returns is Θ* + e with ‖e‖_F ≤ γ/(Λ+Λ′), because
-    the objective is (Λ+Λ′)-strongly convex and ‖∇‖_F ≤ γ was checked. Between neighbours e moves by at most
-    2γ/(Λ+Λ′), so adding N(0, σ_o²) is a Gaussian mechanism of multiplier σ_o(Λ+Λ′)/(2γ) composed with the
-    release of Θ*. *Edge case*: the check itself is in floating point, whose error (about 1e-15) is far below γ.
+
+def output_sensitivity(total_ridge: float, gradient_norm: float) -> float:
+    """2γ/(Λ+Λ′): how far apart, given the same exact minimiser, the machine's may lie on two neighbours.
+
+    Guarantee: what the solver returns is Θ* + E with ‖E‖_F ≤ γ/(Λ+Λ′) on every graph, roundings of the noise, of the
+    rows and of the gradient included (``rounding``). So adding N(0, σ_o²) is a Gaussian mechanism of multiplier
+    σ_o(Λ+Λ′)/(2γ) composed with the release of Θ*.
     """
-    return 2 * tolerance / total_ridge * ROUNDED_UP
+    return 2 * gradient_norm / total_ridge * ROUNDED_UP
 
 
 def draft_event(epsilon: float, delta: float) -> DpEvent:
@@ -232,7 +239,8 @@ def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
 
     Guarantee: if Σᵢ‖valueᵢ − value′ᵢ‖ ≤ ``stage.sensitivity`` between neighbours (rows-l2-sum; Y and u, being public,
     are the same on both) and rows of Z have norm at most 1, Y and u lying in [0, 1] (checked), the result has the
-    privacy of ``stage.event``. A solver that stops early raises, after which nothing has been released.
+    privacy of ``stage.event``, in floating point too: the proof stands in ``rounding``. *Edge case*: on a machine that
+    breaks its assumptions a solver that stops early raises, after which nothing has been released.
     """
     query = minimiser_of(stage)
     width, classes = query.width, query.classes
@@ -245,12 +253,13 @@ def release(value: Array, stage: Stage, randomness: Randomness) -> Array:
     noise = perturbation(ObjectiveFacts.of(query, stage.event), query.ridge)
     bits = bits_of(randomness)
     tilt = noise_matrix(width, classes, noise.rate, bits)
-    theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss, shares), query.gradient_norm)
+    # Half of γ is for the gradient as computed, the rest for what that may be off.
+    theta = minimise(Problem(z, y, noise.total_ridge, tilt, loss, shares), query.gradient_norm / 2)
     return output_grid(stage).release(theta, bits)
 
 
 def output_grid(stage: Stage) -> Grid:
-    """The public grid of the noise that hides how near the solver came."""
+    """The public grid of the noise that hides how near the machine came."""
     query = minimiser_of(stage)
     noise = perturbation(ObjectiveFacts.of(query, stage.event), query.ridge)
     moved = output_sensitivity(noise.total_ridge, query.gradient_norm)
@@ -271,7 +280,7 @@ def loss_of(query: PropagatedRows) -> ScalarLoss:
 
 
 def _check_rows(z: FloatArray, y: FloatArray) -> None:
-    if np.linalg.norm(z, axis=1).max(initial=0) > 1 + 1e-9:
+    if np.linalg.norm(z, axis=1).max(initial=0) > 1 + MOST_ROW_ERROR:
         raise ParameterError("objective perturbation needs rows of norm at most 1")
     if y.min(initial=0) < 0 or y.max(initial=0) > 1:
         raise ParameterError("objective perturbation needs targets and shares between 0 and 1")
@@ -279,6 +288,11 @@ def _check_rows(z: FloatArray, y: FloatArray) -> None:
 
 def objective_stage(name: str, query: PropagatedRows, event: DpEvent) -> Stage:
     """The stage of a plan, with the event of :func:`draft_event`; the answer is Θ."""
-    noise = perturbation(ObjectiveFacts.of(query, event), query.ridge)
+    facts = ObjectiveFacts.of(query, event)
+    noise = perturbation(facts, query.ridge)
     planned = replace(query, extra_ridge=noise.extra, noise_rate=noise.rate)
+    if query.arithmetic == "bounded":
+        rounding = rounding_of(query, facts, noise)
+        norm = rounding.gradient_norm(query.gradient_norm)
+        planned = replace(planned, gradient_norm=norm, rounding=rounding.of_the_gradient())
     return Stage(name, planned, planned.bound(), event)

@@ -22,6 +22,7 @@ from discreet.mechanisms.objective.perturbation import (
     loss_of,
     minimiser_of,
     objective_stage,
+    output_grid,
     perturbation,
     ridge_floor,
 )
@@ -32,7 +33,7 @@ from discreet.methods.parameters import Fraction, Ridge, Weight
 from discreet.methods.public_encoder import ridge_head
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
-from discreet.queries.propagated import GRADIENT_NORM, Bounds, PropagatedRows
+from discreet.queries.propagated import GRADIENT_NORM, Arithmetic, Bounds, PropagatedRows
 
 STAGE = "minimiser"
 DEFAULT_RIDGE = 1.0
@@ -56,6 +57,9 @@ class GCON(RestartClassifier):
         The share of ε that the linear perturbation keeps for itself.
     bounds
         ``sharp`` or ``paper``: see ``mechanisms.objective``.
+    arithmetic
+        ``bounded``: what rounding does is bounded and hidden by noise. ``unbounded`` is for reading releases that were
+        made before that was proved, and is refused in a fit.
 
     Guarantee: one stage, whose value is the propagated rows (Σ‖z − z′‖ ≤ Ψ) and whose answer is the minimiser of
     the perturbed objective, certified to a gradient norm and with the noise that pays for it.
@@ -69,6 +73,7 @@ class GCON(RestartClassifier):
     ridge: Ridge | None = None
     omega: Fraction = 0.9
     bounds: Bounds = "sharp"
+    arithmetic: Arithmetic = "bounded"
 
     # ---------------------------------------------------------------- plan
 
@@ -97,6 +102,8 @@ class GCON(RestartClassifier):
             bounds=self.bounds,
             weighed=self.class_weight is not None,
             ends=self.ends,
+            num_nodes=facts.num_nodes,
+            arithmetic=self.arithmetic,
         )
 
     def _event(self, facts: PublicFacts) -> DpEvent:
@@ -119,8 +126,8 @@ class GCON(RestartClassifier):
         if isinstance(level, NoPrivacy):
             return ()
         event = self._event(public)
-        query = self._with_ridge(self._query(public, level), event)
-        facts = ObjectiveFacts.of(query, event)
+        stage = objective_stage(STAGE, self._with_ridge(self._query(public, level), event), event)
+        query, facts = minimiser_of(stage), ObjectiveFacts.of(minimiser_of(stage), event)
         noise = perturbation(facts, query.ridge)
         signal = facts.rows / facts.classes * facts.loss.c1
         radius = facts.width / noise.rate
@@ -130,7 +137,8 @@ class GCON(RestartClassifier):
             f"signal to noise: a class of {facts.rows / facts.classes:.0f} rows pulls with at most {signal:.3g}, the "
             f"noise on its gradient has norm {radius:.3g}: ratio {ratio:.2g} ({verdict})",
             f"Lambda {noise.ridge:.4g} (floor {ridge_floor(facts):.4g}), Lambda' {noise.extra:.4g}, "
-            f"beta {noise.rate:.4g}, gradient norm at release at most {GRADIENT_NORM:g}",
+            f"beta {noise.rate:.4g}, gradient norm at release at most {query.gradient_norm:.3g}",
+            *([rounding_note(stage)] if self.arithmetic == "bounded" else []),
             *([WEIGHED_NOTE] if self.class_weight is not None else []),
         )
 
@@ -144,6 +152,8 @@ class GCON(RestartClassifier):
         weights: FloatArray | None,
         curator: Curator,
     ) -> LearntMap:
+        if self.arithmetic == "unbounded":
+            raise ParameterError("gcon: arithmetic unbounded is for reading earlier releases: a fit needs bounded")
         nodes, steps = self._training_nodes(part), self._checked_steps()
         targets = self._targets(part, embedded, opinion)[nodes]
         usable = self._usable(part)
@@ -177,6 +187,17 @@ class GCON(RestartClassifier):
         if self.pseudo_labels:
             return np.ones((len(nodes), 1))
         return (part.labels[nodes] >= 0).astype(np.float64)[:, None]
+
+
+def rounding_note(stage: Stage) -> str:
+    """What floating point costs, in words."""
+    query, hidden = minimiser_of(stage), output_grid(stage).noise_std
+    distance = query.gradient_norm / query.total_ridge
+    return (
+        f"floating point: rounding changes the gradient by at most {query.rounding:.2g}, so the map lies within "
+        f"{distance:.2g} of the exact minimiser; noise of std {hidden:.2g} on each of its numbers hides that, and "
+        "epsilon includes it"
+    )
 
 
 def public_map(still: FloatArray, targets: FloatArray, shares: FloatArray, query: PropagatedRows) -> FloatArray:
