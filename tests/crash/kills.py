@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,6 +51,7 @@ ENDS = {"report": "</html>\n", "export": "\n", "predict": "\n"}
 """How a file ends that is whole."""
 ENTRIES = 25
 PATIENCE = 120.0
+SIGNALS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 
 
 @dataclass
@@ -83,7 +85,10 @@ def start(name: str, folder: Path) -> int:
         for place, number in (("stdout", 1), ("stderr", 2)):
             os.dup2(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
         sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
         code = enter_runs() if name == LEDGER else main(COMMANDS[name])
+    except KeyboardInterrupt:  # before the command began, or after its end
+        code = 128 + signal.SIGINT
     except BaseException:
         traceback.print_exc()
     finally:
@@ -132,7 +137,7 @@ def in_session(leader: int) -> list[int]:
 
 
 def kill_often(name: str, kills: int, place: Path, seed: int = 0) -> Outcome:
-    """Run the command once to its end, then kill it: SIGTERM and SIGKILL in turn, evenly over the length of a run."""
+    """Run the command to its end, then kill it: by each of ``SIGNALS`` in turn, evenly over the length of a run."""
     rng, found = random.Random(f"{name} {seed}"), Outcome()
     whole = place / "whole"
     prepare(whole)
@@ -149,7 +154,7 @@ def kill_often(name: str, kills: int, place: Path, seed: int = 0) -> Outcome:
     for number in range(kills):
         folder = place / str(number)
         _copy_inputs(whole, folder)
-        _kill_once(name, folder, (signal.SIGTERM, signal.SIGKILL)[number % 2], rng.uniform(0, length), found)
+        _kill_once(name, folder, SIGNALS[number % len(SIGNALS)], rng.uniform(0, length), found)
     _run_again(name, folder, found)
     return found
 
@@ -158,25 +163,36 @@ def _kill_once(name: str, folder: Path, number: signal.Signals, after: float, fo
     child = start(name, folder)
     time.sleep(after)
     try:
-        os.kill(child, number)
+        _send(child, number)
         code = wait(child)
     except TimeoutError:
         found.wrong.append(f"{folder.name}: {number.name} did not end it within {PATIENCE:g} s")
         return
     found.kills += 1
     found.finished += code == 0
+    if code not in (0, -number, 128 + number):
+        found.wrong.append(f"{folder.name}: exit {code} after {number.name}")
     until = time.monotonic() + 15
     while (orphans := in_session(child)) and time.monotonic() < until:
         time.sleep(0.05)
     found.wrong += [f"{folder.name}: process {orphan} goes on after {number.name}" for orphan in orphans]
     left = [path.name for path in folder.rglob(f"*{PARTIAL}")]
     found.while_writing += bool(left) or (folder / "ledger.db-journal").exists()
-    if left and number == signal.SIGTERM:
-        found.wrong.append(f"{folder.name}: SIGTERM leaves {left}")
+    if left and number != signal.SIGKILL:
+        found.wrong.append(f"{folder.name}: {number.name} leaves {left}")
     said = (folder / "stderr").read_text(errors="replace") if (folder / "stderr").exists() else ""
     if "Traceback" in said:
         found.wrong.append(f"{folder.name}: a traceback after {number.name}: {said[-1500:]}")
     found.wrong += [f"{folder.name}: {sentence}" for sentence in whats_wrong(name, folder)]
+
+
+def _send(child: int, number: signal.Signals) -> None:
+    """Ctrl-C reaches every process of the terminal, other signals the command alone."""
+    if number == signal.SIGINT:
+        with suppress(ProcessLookupError):  # it may not have its session yet
+            os.killpg(child, number)
+            return
+    os.kill(child, number)
 
 
 def _run_again(name: str, folder: Path, found: Outcome) -> None:
