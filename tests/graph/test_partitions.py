@@ -297,6 +297,20 @@ def test_edges_in_no_order_become_blocks(tmp_path: Path) -> None:
     assert np.array_equal(np.concatenate([np.diff(indptr) for _, indptr, _ in found]), np.diff(wanted.indptr))
 
 
+def test_buckets_that_several_filled_are_handed_over(tmp_path: Path) -> None:
+    sources, targets = np.random.default_rng(6).integers(SIZE, size=(2, 300))
+    whole, first, second = (EdgeBuckets(tmp_path / name, SIZE, 3) for name in ("whole", "first", "second"))
+    whole.add(sources, targets)
+    first.add(sources[:100], targets[:100])
+    second.add(sources[100:], targets[100:])
+    for number, wanted in enumerate(whole.blocks()):
+        second.hand_over(number, first)
+        second.hand_over(number, first)  # nothing is left to give
+        found = first.block(number)
+        assert found[0] == wanted[0]
+        assert all(np.array_equal(*pair) for pair in zip(found[1:], wanted[1:], strict=True))
+
+
 def test_direction_that_was_guessed_stays_guessed(tmp_path: Path) -> None:
     """A level that protects edges refuses a direction that was read off them, partitions or not."""
     graph = replace(small(), inferred=frozenset({"direction"}))

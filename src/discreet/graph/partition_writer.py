@@ -185,6 +185,7 @@ class EdgeBuckets:
         if len(ends) and (ends.min() < 0 or ends.max() >= self.num_nodes):
             raise GraphError(f"an edge has an end outside the {self.num_nodes} nodes")
         place = np.searchsorted(self._bounds, targets, side="right") - 1
+        place = place.astype(np.min_scalar_type(len(self._bounds)))  # numbers of two bytes are sorted by counting
         order = np.argsort(place, kind="stable")
         pairs = np.stack([sources, targets], axis=1)[order].astype(self._type)
         starts = np.searchsorted(place[order], np.arange(len(self._bounds)))
@@ -197,15 +198,26 @@ class EdgeBuckets:
 
         Senders rise in every row; self-loops and duplicates are gone.
         """
-        for number in range(len(self._bounds) - 1):
-            first, last = self._bounds[number : number + 2].tolist()
-            path = self._file(number)
-            pairs = np.fromfile(path, dtype=self._type) if path.exists() else np.empty(0, dtype=self._type)
-            source, target = pairs.reshape(-1, 2).T.astype(np.int64)
-            apart = source != target
-            keys = np.unique((target[apart] - first) * self.num_nodes + source[apart])
-            counts = np.bincount(keys // self.num_nodes, minlength=last - first)
-            yield slice(first, last), np.concatenate([[0], np.cumsum(counts)]), keys % self.num_nodes
+        return (self.block(number) for number in range(len(self._bounds) - 1))
+
+    def block(self, number: int) -> tuple[slice, IntArray, IntArray]:
+        """One of :meth:`blocks`."""
+        first, last = self._bounds[number : number + 2].tolist()
+        path = self._file(number)
+        pairs = np.fromfile(path, dtype=self._type) if path.exists() else np.empty(0, dtype=self._type)
+        source, target = pairs.reshape(-1, 2).T.astype(np.int64)
+        apart = source != target
+        keys = np.unique((target[apart] - first) * self.num_nodes + source[apart])
+        counts = np.bincount(keys // self.num_nodes, minlength=last - first)
+        return slice(first, last), np.concatenate([[0], np.cumsum(counts)]), keys % self.num_nodes
+
+    def hand_over(self, number: int, to: EdgeBuckets) -> None:
+        """Give the entries of one block to other buckets of the same graph, so that several processes can fill some."""
+        path = self._file(number)
+        if path.exists():
+            with path.open("rb") as given, to._file(number).open("ab") as taken:
+                shutil.copyfileobj(given, taken)
+            path.unlink()
 
     def close(self) -> None:
         """Remove what was kept."""
