@@ -214,6 +214,18 @@ def test_noise_drawn_ahead_is_the_same() -> None:
     assert np.array_equal(grid.add(values, grid.sampler.draw(stream(), 1000)), grid.release(values, stream()))
 
 
+@pytest.mark.parametrize("sensitivity", [1.0, 2.0**-300, 2.0**300])
+def test_noise_is_added_to_what_snapping_gives(sensitivity: float) -> None:
+    """Ties, what is cut off, and what is no number included."""
+    odd = [0.0, -0.0, 0.5, 1.5, -2.5, 1e300, -1e300, math.inf, -math.inf, math.nan, 5e-324, 2.0**62, -(2.0**63), 3.7]
+    grid = Grid.for_release(sensitivity, 3.0, 2 * len(odd))
+    with np.errstate(over="ignore"):
+        values = np.array([*odd, *(grid.step * np.array(odd))])
+    noise = np.random.default_rng(0).integers(-(2**40), 2**40, values.size)
+    assert np.array_equal(grid.add(values, noise), (grid.snap(values) + noise) * grid.step)
+    assert np.array_equal(grid.add(values.reshape(2, -1), noise), grid.add(values, noise).reshape(2, -1))
+
+
 def test_portions_of_a_large_release_have_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid_module, "PORTION", 1000)
     grid = Grid.for_release(1.0, 2.0, 4500)

@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
+from discreet.ops import slot_rows
 from discreet.ops.clipping import ClipRule, clipped_sum
-from discreet.ops.slot_rows import RowTable, SlotRows, slot_grams
+from discreet.ops.slot_rows import RowTable, SlotRows, SlotsOnDevice, slot_grams
 from discreet.ops.sparse import SparseMatrix
 from discreet.training.networks import Linear
 from tests.ops import exact_rows
@@ -49,6 +50,25 @@ def test_a_slot_has_the_bits_of_its_row_in_every_company(sparse):
     whole = (SlotRows(table, index) @ weight).view(300, 4, -1)
     for chosen in ([0], [7, 299], np.arange(1, 60), np.arange(1, 300)):
         assert torch.equal((SlotRows(table, index[chosen]) @ weight).view(-1, 4, 20), whole[chosen])
+
+
+@pytest.mark.parametrize("nodes", [NODES, 2000])
+def test_places_on_the_device_give_the_same(nodes, monkeypatch):
+    """Whether the whole table is read or rows are copied out of it, a few at a time."""
+    monkeypatch.setattr(slot_rows, "_MOST_COPIED", 50 * WIDTH)
+    rng = np.random.default_rng(1)
+    table, rows = table_of(rng, False, nodes)
+    index, weight = rng.integers(0, nodes, (40, 4)), torch.randn(WIDTH, 7)
+    dense = torch.randn(160, 5).double()
+    host = SlotRows(table, index)
+    device = SlotsOnDevice(table, torch.from_numpy(index), slot_grams(table, index))
+    assert device.shape == host.shape
+    assert device._reads_whole == (nodes == NODES)
+    assert torch.equal(device @ weight, host @ weight)
+    assert torch.equal(device.row_squares, host.row_squares)
+    assert torch.equal(device.grams(3, 9), host.grams(3, 9))
+    assert torch.equal(device.dense(), host.dense())
+    assert np.allclose(device.transposed_times(dense), rows[index.reshape(-1)].T.astype(np.float64) @ dense.numpy())
 
 
 class Given(nn.Module):

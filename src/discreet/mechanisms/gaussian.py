@@ -50,6 +50,7 @@ from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError, PlanViolationError
 from discreet.mechanisms.bits import KEY_BYTES, BitStream, Randomness, bits_of
 from discreet.mechanisms.discrete_gaussian import LARGEST_SIGMA, DiscreteGaussian
+from discreet.ops.compiled import compiled
 from discreet.workers import thread_count
 
 if TYPE_CHECKING:
@@ -130,17 +131,9 @@ class Grid:
         apart by more than that on either side. The clause on what is not a number keeps the code total; no
         sensitivity speaks of it.
         """
-        return self._nearest(values).astype(np.int64)
-
-    def _nearest(self, values: Array) -> FloatArray:
-        """:meth:`snap` as doubles, which hold these whole numbers exactly."""
         with np.errstate(all="ignore"):  # a warning would tell of private values
-            steps = np.asarray(values, dtype=np.float64) * math.ldexp(1.0, -self.exponent)
-        np.rint(steps, out=steps)
-        np.clip(steps, -MOST_STEPS, MOST_STEPS, out=steps)
-        if np.isnan(steps.sum()):  # one pass that writes nothing; sums of numbers that are cut off are finite
-            steps[np.isnan(steps)] = 0
-        return steps
+            steps = np.rint(np.asarray(values, dtype=np.float64) * math.ldexp(1.0, -self.exponent))
+        return np.nan_to_num(np.clip(steps, -MOST_STEPS, MOST_STEPS), nan=0.0).astype(np.int64)
 
     def add(self, values: Array, noise: IntArray) -> FloatArray:
         """g·(:meth:`snap` of the values + noise), noise in steps.
@@ -149,10 +142,11 @@ class Grid:
         probability below exp(−2³⁴)) would wrap around: functions of the noisy whole number alone, which is
         post-processing.
         """
-        steps = self._nearest(values)
-        noisy = steps.astype(np.int64)
-        noisy += noise
-        return np.multiply(noisy, self.step, out=steps)
+        given = np.ascontiguousarray(values, dtype=np.float64)
+        noisy = np.empty(given.shape)
+        scale = math.ldexp(1.0, -self.exponent)
+        compiled(_add_on_grid)(given.reshape(-1), noise.reshape(-1), scale, self.step, noisy.reshape(-1))
+        return noisy
 
     def release(self, values: Array, stream: BitStream) -> FloatArray:
         """``values`` on the grid plus fresh noise on every number: the mechanism of :meth:`for_release`.
@@ -181,6 +175,20 @@ class Grid:
             drawn = noise[: part.stop - part.start]
             self.sampler.fill(stream, drawn)
             noisy[part] = self.add(values[part], drawn)
+
+
+def _add_on_grid(values: FloatArray, noise: IntArray, scale: float, step: float, noisy: FloatArray) -> None:
+    """:meth:`Grid.add` in one pass: the operations of :meth:`Grid.snap`, number by number."""
+    most = float(MOST_STEPS)
+    for at in range(len(values)):
+        steps = np.rint(values[at] * scale)
+        if steps > most:
+            steps = most
+        elif steps < -most:
+            steps = -most
+        elif steps != steps:
+            steps = 0.0
+        noisy[at] = float(np.int64(steps) + noise[at]) * step
 
 
 def _check(sensitivity: float, multiplier: float, size: int) -> None:

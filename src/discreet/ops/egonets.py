@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
+from torch import Tensor
 
 from discreet.arrays import BoolArray, IntArray
 from discreet.errors import ParameterError
@@ -45,6 +47,34 @@ class EgoNets:
     def at(self, positions: IntArray) -> EgoNets:
         """The ego-nets of these examples."""
         return EgoNets(self.index[positions], self.mask[positions], self.fan_in, self.hops)
+
+    def mask_on(self, device: torch.device) -> Tensor:
+        """Where something is, on a device."""
+        return torch.from_numpy(self.mask).to(device)
+
+
+@dataclass(frozen=True)
+class EgoTensors:
+    """:class:`EgoNets` on a device, found there by positions that lie on it too."""
+
+    index: Tensor
+    mask: Tensor
+    fan_in: int
+
+    @classmethod
+    def of(cls, nets: EgoNets, nobody: int, device: str | torch.device) -> EgoTensors:
+        """Those ego-nets, and behind them one that is empty; ``nobody`` is what stands in its slots."""
+        index = np.concatenate([nets.index, np.full((1, nets.slots), nobody)])
+        mask = np.concatenate([nets.mask, np.zeros((1, nets.slots), dtype=np.bool_)])
+        return cls(torch.from_numpy(index).to(device), torch.from_numpy(mask).to(device), nets.fan_in)
+
+    def at(self, positions: Tensor) -> EgoTensors:
+        """The ego-nets of these examples."""
+        return EgoTensors(self.index[positions], self.mask[positions], self.fan_in)
+
+    def mask_on(self, device: torch.device) -> Tensor:
+        """Where something is."""
+        return self.mask.to(device)
 
 
 @dataclass(frozen=True)

@@ -291,5 +291,8 @@ def _on_processor(rows: Tensor, weight: Tensor) -> Tensor:
 
 
 def _in_blocks(rows: Tensor, weight: Tensor) -> Tensor:
-    padded = pad(rows, (0, 0, 0, -len(rows) % BLOCK))
-    return torch.cat([block @ weight for block in torch.split(padded, BLOCK)]) if len(padded) else padded @ weight
+    whole = len(rows) - len(rows) % BLOCK  # the last rows alone are copied to be padded
+    parts = [block @ weight for block in torch.split(rows[:whole], BLOCK)] if whole else []
+    if whole < len(rows) or not parts:
+        parts.append(pad(rows[whole:], (0, 0, 0, -len(rows) % BLOCK)) @ weight)
+    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -28,6 +28,11 @@ DEVICE_SHARE = 8
 """A GPU, on which dense products cost little, writes out what takes at most this part of its memory."""
 _AT_ONCE = 1 << 22
 """Numbers in double precision that are held while inner products are made."""
+_READ_WHOLE = 4
+"""On a device the whole table is read where it has at most so many times as many rows as there are slots: rows that no
+slot holds cost less than to look for those that one holds."""
+_MOST_COPIED = 1 << 26
+"""Numbers of rows that are copied out of a table together on a device."""
 
 
 class RowTable:
@@ -158,6 +163,53 @@ class SlotRows:
             return _Read(self._table, self._index.reshape(-1))
         nodes, place = np.unique(self._index, return_inverse=True)
         return _Read(self._table.at(nodes), place.reshape(-1))
+
+
+class SlotsOnDevice(SlotRows):
+    """The same for a dense table where ``places`` lies on its device: nothing is looked for on the processor, and all
+    shapes follow from those of the table and of ``places``, so that a step can be recorded (``ops.recorded_sums``).
+    """
+
+    def __init__(self, table: RowTable, places: Tensor, grams: Tensor) -> None:
+        """Nothing is computed yet."""
+        assert isinstance(table.rows, Tensor)
+        self._table, self._places, self._grams, self._rows = table, places.reshape(-1), grams, table.rows
+        self.shape = (places.numel(), int(table.rows.shape[1]))
+        self.dtype = table.rows.dtype
+
+    @property
+    def _reads_whole(self) -> bool:
+        return len(self._table) <= _READ_WHOLE * len(self._places)
+
+    def __matmul__(self, weight: Tensor) -> Tensor:
+        """The product with a dense matrix, one row per slot."""
+        if self._reads_whole:
+            return self._table.times(weight).index_select(0, self._places)
+        return row_product(self._rows.index_select(0, self._places), weight)
+
+    @property
+    def row_squares(self) -> Tensor:
+        """The squared norm of the row in every slot, in double precision."""
+        return self._table.squares.index_select(0, self._places)
+
+    def transposed_times(self, dense: Tensor) -> Tensor:
+        """Σ over slots of (its row)ᵀ·(its row of ``dense``), in double precision.
+
+        Where the whole table is read, by node first: as the gradient of an embedding, which torch adds up in one order.
+        """
+        if self._reads_whole:
+            by_node = torch.ops.aten.embedding_dense_backward(dense, self._places, len(self._table), -1, False)
+            return self._table.transposed_times(by_node)
+        total = dense.new_zeros(self.shape[1], dense.shape[1])
+        step = max(1, _MOST_COPIED // self.shape[1])
+        for start in range(0, len(dense), step):
+            rows = self._rows.index_select(0, self._places[start : start + step])
+            total.addmm_(rows.double().T, dense[start : start + step])
+        return total
+
+    def dense(self) -> Tensor:
+        """All rows, written out; for audits of small batches."""
+        return self._rows[self._places]
 
 
 def slot_grams(table: RowTable, index: IntArray) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.parts import PrivatePart
-from discreet.ops.egonets import EgoNets, SenderTable, sender_table, with_nobody
+from discreet.ops.egonets import EgoNets, EgoTensors, SenderTable, sender_table, with_nobody
 from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.query import NO_BOUND
@@ -20,7 +20,7 @@ from discreet.queries.reach import touched_examples
 class ReadsEgoNets(Protocol):
     """A network that reads ego-nets one by one."""
 
-    def on_egos(self, features: SlotRows, nets: EgoNets) -> Tensor:
+    def on_egos(self, features: SlotRows, nets: EgoNets | EgoTensors) -> Tensor:
         """Logits of the centres; ``features`` holds the rows of all slots, example by example."""
 
 

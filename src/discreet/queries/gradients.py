@@ -259,14 +259,24 @@ class GradientSteps(Query):
         Guarantee: examples that are null are left out before anything is computed, so the sum is the same bits as that
         of a batch which does not hold them.
         """
-        size = max(LEAST_AT_ONCE, min(private.micro_batch, self.most_at_once))
         batch = batch[self.labels(private, **inputs)[batch] >= 0]
-        rule = self._clip_rule(network)
+        total = self._sum(private, batch, network, inputs)
+        return np.zeros(self.num_parameters) if total is None else total.cpu().numpy()
+
+    def _sum(
+        self, private: PrivatePart, batch: IntArray, network: nn.Module, inputs: Mapping[str, Any]
+    ) -> Tensor | None:
+        """The clipped sum over a batch, None if that is empty."""
+        size, rule = self._at_once(private), self._clip_rule(network)
         total: Tensor | None = None
         for start in range(0, len(batch), size):
             part = self._clipped(private, batch[start : start + size], network, rule, inputs).flat
             total = part if total is None else total.add_(part)
-        return np.zeros(self.num_parameters) if total is None else total.cpu().numpy()
+        return total
+
+    def _at_once(self, private: PrivatePart) -> int:
+        """Examples in a micro-batch."""
+        return max(LEAST_AT_ONCE, min(private.micro_batch, self.most_at_once))
 
     def once(self, private: PrivatePart, name: Hashable, positions: IntArray, make: Callable[[], T]) -> T:
         """What ``make`` gives for these positions: made once for the fit where every step takes every example."""
@@ -302,14 +312,19 @@ class GradientSteps(Query):
         """How much of its clipped gradient each of these examples adds; None for all of it. An example without a label
         adds nothing, whatever its share.
         """
-        given = inputs.get("class_shares")
-        if given is None:
-            return None
-        shares = np.clip(np.nan_to_num(np.asarray(given, dtype=np.float64), nan=0.0, neginf=0.0), 0.0, 1.0)
-        return on_device(private, shares[self.labels(private, **inputs)[positions]])
+        shares = class_shares_of(inputs)
+        return None if shares is None else on_device(private, shares[self.labels(private, **inputs)[positions]])
 
     def _clip_rule(self, network: nn.Module) -> ClipRule:
         return self.rule.clip_rule(network, _room(self.num_examples, self.most_at_once))
+
+
+def class_shares_of(inputs: Mapping[str, Any]) -> FloatArray | None:
+    """How much of its clipped gradient an example of each class adds, within [0, 1]; None for all of it."""
+    given = inputs.get("class_shares")
+    if given is None:
+        return None
+    return np.clip(np.nan_to_num(np.asarray(given, dtype=np.float64), nan=0.0, neginf=0.0), 0.0, 1.0)
 
 
 def example_losses(logits: Tensor, labels: Tensor) -> Tensor:

@@ -90,6 +90,23 @@ def test_micro_batches_change_nothing() -> None:
 
 @CONVOLUTIONS
 @HOPS
+@pytest.mark.parametrize("shares", [None, (1.0, 0.25, 0.0)])
+def test_sums_that_a_gpu_records_are_the_same(convolution: str, hops: int, shares: tuple[float, ...] | None) -> None:
+    """Positions on the device, in portions that are filled up with an example that adds nothing."""
+    graph, network = small_graph(np.random.default_rng(2)), network_of(convolution, hops)
+    query, private = steps_of(graph, network, hops, fan_in=3)
+    inputs = {} if shares is None else {"class_shares": np.array(shares)}
+    recorded, everyone = query.recorded_sum(private, network, inputs), np.arange(query.num_examples)
+    assert recorded.over(everyone[:0]) is None
+    for batch in (everyone, everyone[1:4], np.repeat(everyone, 20)):  # the last takes several portions
+        expected, found = query.answer(private, batch=batch, network=network, **inputs), recorded.over(batch)
+        assert found is not None
+        assert np.abs(expected).max() > 1e-3
+        assert np.allclose(found.numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+@CONVOLUTIONS
+@HOPS
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("node", [0, 3])
 def test_a_record_that_overflows_reaches_the_ego_nets_that_hold_it_alone(

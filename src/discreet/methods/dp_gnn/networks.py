@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.graph.parts import Topology
-from discreet.ops.egonets import EgoNets
+from discreet.ops.egonets import EgoNets, EgoTensors
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix, hop_matrix
 from discreet.training.networks import ACTIVATIONS, Activation, Linear
@@ -195,12 +195,12 @@ class EgoNetwork(nn.Module):
             rows = self._between(further(rows))
         return rows
 
-    def on_egos(self, features: Tensor | SparseMatrix | SlotRows, nets: EgoNets) -> Tensor:
+    def on_egos(self, features: Tensor | SparseMatrix | SlotRows, nets: EgoNets | EgoTensors) -> Tensor:
         """Logits of the centres; ``features`` holds the rows of all slots, example by example."""
         examples, slots = nets.index.shape
         encoded: Tensor = self.encoder(features)
         rows = self._between(encoded.view(examples, slots, -1), self.encoder_maps)
-        mask = torch.from_numpy(nets.mask).to(rows.device)
+        mask = nets.mask_on(rows.device)
         for conv in self.rounds:
             centres = (rows.shape[1] - 1) // nets.fan_in
             senders = slice(1, 1 + centres * nets.fan_in)
