@@ -133,7 +133,8 @@ class Grid:
         """
         with np.errstate(all="ignore"):  # a warning would tell of private values
             steps = np.rint(np.asarray(values, dtype=np.float64) * math.ldexp(1.0, -self.exponent))
-        return np.nan_to_num(np.clip(steps, -MOST_STEPS, MOST_STEPS), nan=0.0).astype(np.int64)
+        whole: IntArray = np.nan_to_num(np.clip(steps, -MOST_STEPS, MOST_STEPS), nan=0.0).astype(np.int64)
+        return whole
 
     def add(self, values: Array, noise: IntArray) -> FloatArray:
         """g·(:meth:`snap` of the values + noise), noise in steps.

@@ -261,7 +261,7 @@ class GradientSteps(Query):
         """
         batch = batch[self.labels(private, **inputs)[batch] >= 0]
         total = self._sum(private, batch, network, inputs)
-        return np.zeros(self.num_parameters) if total is None else total.cpu().numpy()
+        return np.zeros(self.num_parameters) if total is None else _on_host(total)
 
     def _sum(
         self, private: PrivatePart, batch: IntArray, network: nn.Module, inputs: Mapping[str, Any]
@@ -317,6 +317,14 @@ class GradientSteps(Query):
 
     def _clip_rule(self, network: nn.Module) -> ClipRule:
         return self.rule.clip_rule(network, _room(self.num_examples, self.most_at_once))
+
+
+def _on_host(total: Tensor) -> FloatArray:
+    """A copy of what a GPU computed, in memory that it can write to by itself."""
+    if total.device.type != "cuda":
+        return total.numpy()
+    host = torch.empty(total.shape, dtype=total.dtype, pin_memory=True)
+    return host.copy_(total).numpy()
 
 
 def class_shares_of(inputs: Mapping[str, Any]) -> FloatArray | None:

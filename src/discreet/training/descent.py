@@ -64,14 +64,16 @@ class Adam:
         beta1, beta2 = self.betas
         self._steps += 1
         correction1, correction2 = 1 - beta1**self._steps, math.sqrt(1 - beta2**self._steps)
-        for parameter, gradient, first, second in zip(
-            self._parameters, gradients, self._first, self._second, strict=True
-        ):
-            total = gradient.add(parameter, alpha=self._decay) if self._decay else gradient
-            first.lerp_(total, 1 - beta1)
-            second.mul_(beta2).addcmul_(total, total, value=1 - beta2)
-            denominator = (second.sqrt() / correction2).add_(self._eps)
-            parameter.addcdiv_(first, denominator, value=-learning_rate / correction1)
+        total = list(gradients)
+        if self._decay:
+            total = list(torch._foreach_add(total, self._parameters, alpha=self._decay))
+        torch._foreach_lerp_(self._first, total, 1 - beta1)
+        torch._foreach_mul_(self._second, beta2)
+        torch._foreach_addcmul_(self._second, total, total, 1 - beta2)
+        roots = torch._foreach_sqrt(self._second)
+        torch._foreach_div_(roots, correction2)
+        torch._foreach_add_(roots, self._eps)
+        torch._foreach_addcdiv_(self._parameters, self._first, roots, -learning_rate / correction1)
 
     @torch.no_grad()
     def step_at(self, gradients: Sequence[Tensor], rates: Tensor) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from discreet.arrays import FloatArray
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.dpsgd import steps_of
 from discreet.ops.clipping import trainable, views_of
@@ -63,7 +64,7 @@ def train_privately(
     network.train()
     with one_thread_if(query.batch_size <= SMALL_BATCH):
         for step in range(stage.runs):
-            noisy = torch.from_numpy(curator.ask(stage_name, network=network, **inputs)).to(parameters[0])
+            noisy = _moved(curator.ask(stage_name, network=network, **inputs), parameters[0])
             factor = cosine(step, stage.runs) if descent.schedule == "cosine" else 1.0
             optimizer.step(views_of(noisy / divisor, parameters), descent.learning_rate * factor)
             keep_finite(parameters)
@@ -77,6 +78,14 @@ def train_privately(
     network.eval()
 
 
+def _moved(answer: FloatArray, like: Tensor) -> Tensor:
+    """An answer in the precision and on the device of the parameters; a GPU fetches it while Python goes on."""
+    if like.device.type != "cuda":
+        return torch.from_numpy(answer).to(like)
+    fetched = torch.empty(answer.shape, dtype=like.dtype, pin_memory=True)
+    return fetched.copy_(torch.from_numpy(answer)).to(like.device, non_blocking=True)
+
+
 @torch.no_grad()
 def keep_finite(parameters: Sequence[Tensor]) -> None:
     """Bring every parameter within :data:`LARGEST_PARAMETER`; what is no number becomes zero.
@@ -85,22 +94,24 @@ def keep_finite(parameters: Sequence[Tensor]) -> None:
     overflows, whatever noise and learning rates did.
     """
     for parameter in parameters:
-        parameter.nan_to_num_(nan=0.0).clamp_(-LARGEST_PARAMETER, LARGEST_PARAMETER)
+        parameter.nan_to_num_(nan=0.0, posinf=LARGEST_PARAMETER, neginf=-LARGEST_PARAMETER)
+    together: list[Tensor] = list(parameters)
+    torch._foreach_clamp_max_(together, LARGEST_PARAMETER)
+    torch._foreach_clamp_min_(together, -LARGEST_PARAMETER)
 
 
 class _Average:
     """The mean of the weights at the moments when :meth:`add` was called."""
 
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
-        self._parameters = parameters
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self._parameters = list(parameters)
         self._sums = [torch.zeros_like(p) for p in parameters]
         self._count = 0
 
     @torch.no_grad()
     def add(self) -> None:
         self._count += 1
-        for total, parameter in zip(self._sums, self._parameters, strict=True):
-            total += parameter
+        torch._foreach_add_(self._sums, self._parameters)
 
     @torch.no_grad()
     def write(self) -> None:
