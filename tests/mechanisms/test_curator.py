@@ -150,3 +150,14 @@ def test_an_unknown_mechanism_hands_nothing_out() -> None:
     with pytest.raises(PlanViolationError, match="magic"):
         curator.ask("a", value=ZEROS)
     assert curator.ledger == []
+
+
+@pytest.mark.parametrize(("odd", "refused"), [(np.nan, True), (np.inf, True), (-np.inf, True), (1e308, False)])
+def test_answers_are_finite_numbers(curator: Curator, odd: float, refused: bool) -> None:
+    """Those whose sum is beyond what a double holds included."""
+    value = np.array([[odd, 1.0, 2.0], [abs(odd), 1e308, 0.0]])
+    if not refused:
+        assert np.isfinite(curator.ask("a", value=value)).all()
+        return
+    with pytest.raises(PlanViolationError, match="not finite"):
+        curator.ask("a", value=value)

@@ -52,3 +52,22 @@ def test_every_pass_sees_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None
     train(network, forward, torch.zeros(1000, dtype=torch.long), rows, options, torch.Generator().manual_seed(0))
     assert len(seen) == 20
     assert all(torch.cat(seen[i : i + 2]).sort().values.equal(rows) for i in range(0, 20, 2))
+
+
+def test_adam_moves_all_parameters_as_one_by_one() -> None:
+    """Bit for bit what the formula says of each parameter alone, with weight decay."""
+    generator = torch.Generator().manual_seed(0)
+    together = [torch.randn(shape, generator=generator, requires_grad=True) for shape in ((5, 3), (3,))]
+    alone = [p.detach().clone() for p in together]
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in alone]
+    optimizer = descent.Adam(together, weight_decay=0.01)
+    for step in range(1, 5):
+        gradients = [torch.randn(p.shape, generator=generator) for p in together]
+        optimizer.step(gradients, 0.1)
+        for parameter, gradient, (first, second) in zip(alone, gradients, moments, strict=True):
+            total = gradient.add(parameter, alpha=0.01)
+            first.lerp_(total, 1 - 0.9)
+            second.mul_(0.999).addcmul_(total, total, value=1 - 0.999)
+            denominator = (second.sqrt() / (1 - 0.999**step) ** 0.5).add_(1e-8)
+            parameter.addcdiv_(first, denominator, value=-0.1 / (1 - 0.9**step))
+    assert all(torch.equal(one, other) for one, other in zip(together, alone, strict=True))
