@@ -37,7 +37,6 @@ ODD: list[Any] = [
     [[]],
     {"a": 1},
     ["a"],
-    b"\xff",
     2**62,
 ]
 SUITE = """title = "t"
