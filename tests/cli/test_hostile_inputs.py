@@ -397,7 +397,7 @@ def test_output_that_nobody_reads() -> None:
 CLOSED = """
 import os
 from discreet.cli.boundary import exit_code
-from discreet.cli.logs import progress_bars
+from discreet.cli.output import progress_bars
 with exit_code() as ending:
     with progress_bars():
         print("to nobody")

@@ -40,7 +40,7 @@ def stage(name: str) -> Stage:
 def test_ledger_must_match_plan() -> None:
     plan = plan_of(stage("a"), stage("b"))
     with pytest.raises(CertificateError, match="ledger"):
-        make_certificate(plan, [FACTS], noise="", for_release=True, spent=plan.stages[0].event, versions={})
+        make_certificate(plan, [FACTS], noise="", for_release=True, spent=[plan.stages[0].event], versions={})
 
 
 def test_plan_refuses_overspending_and_repeated_names() -> None:

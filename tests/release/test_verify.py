@@ -375,7 +375,7 @@ def coverage(name: str) -> dict[str, str]:
 
 
 def duties_of(covers: str) -> list[str]:
-    from discreet.privacy.coverage import duties
+    from discreet.privacy.certificate import duties
 
     return duties(covers, EdgeLevel())
 

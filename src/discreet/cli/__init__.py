@@ -124,11 +124,11 @@ def _command(name: str) -> Any:
 def _flat(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer reads it: a parameter whose type is a dataclass of options stands for its fields.
 
-    Every command has the options of ``cli.options.OF_ALL``.
+    Every command has the options of ``cli.declared.OF_ALL``.
     A field that two groups share (``seed``) is one option, and both get its value; the later group declares it.
     """
-    from discreet.cli.logs import logging_to_stderr
-    from discreet.cli.options import OF_ALL
+    from discreet.cli.declared import OF_ALL
+    from discreet.cli.output import logging_to_stderr
 
     parameters = _parameters(command)
     options: dict[str, inspect.Parameter] = {}

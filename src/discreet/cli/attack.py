@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.logs import progress_bars
-from discreet.cli.options import DataOptions, Json, MethodOptions, Workers, prepare
-from discreet.cli.output import check_places, print_json, print_rows
+from discreet.cli.declared import Json, Workers
+from discreet.cli.options import DataOptions, MethodOptions, prepare
+from discreet.cli.output import check_places, print_json, print_rows, progress_bars
 from discreet.limits import SAMPLES, TRIALS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.logs import progress_bars
-from discreet.cli.options import ComputeOptions, Delta, Epsilon, Json, MethodOptions, Threads, Workers
-from discreet.cli.output import check_places, print_json, print_rows
+from discreet.cli.declared import Delta, Epsilon, Json, Threads, Workers
+from discreet.cli.options import ComputeOptions, MethodOptions
+from discreet.cli.output import check_places, print_json, print_rows, progress_bars
 from discreet.errors import ParameterError
 from discreet.limits import SAMPLES, SEED
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import ComputeOptions, DataRoot, Device, Json
+from discreet.cli.declared import DataRoot, Device, Json
+from discreet.cli.options import ComputeOptions
 from discreet.cli.output import NOTE, check_places, print_json, print_rows
 from discreet.errors import DataNotFoundError, ParameterError
 from discreet.limits import SEED, THREADS, TRIALS

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import Columns, DataRoot, Directed, EdgesUntil, GraphOptions, Json, LevelSpec, SchemaFile
+from discreet.cli.declared import Columns, DataRoot, Directed, EdgesUntil, Json, LevelSpec, SchemaFile
+from discreet.cli.options import GraphOptions
 from discreet.cli.output import check_places, print_json, print_rows, report
 from discreet.errors import ParameterError
 

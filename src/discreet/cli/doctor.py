@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options import DataRoot, Json
+from discreet.cli.declared import DataRoot, Json
 from discreet.cli.output import report
 
 PACKAGES = (

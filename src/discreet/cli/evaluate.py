@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import BesideMlp, ComputeOptions, DataOptions, Delta, Json, LedgerOptions, Release, delta_of
+from discreet.cli.declared import BesideMlp, Delta, Json, Release
+from discreet.cli.options import ComputeOptions, DataOptions, LedgerOptions, delta_of
 from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text
 
 if TYPE_CHECKING:

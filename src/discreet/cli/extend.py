@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import (
-    ComputeOptions,
-    Delta,
-    GraphOptions,
-    Json,
-    LedgerOptions,
-    Release,
-    StatementOptions,
-    delta_of,
-)
+from discreet.cli.declared import Delta, Json, Release
+from discreet.cli.options import ComputeOptions, GraphOptions, LedgerOptions, StatementOptions, delta_of
 from discreet.cli.output import check_places, report, say
 
 

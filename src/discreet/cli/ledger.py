@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import Json
+from discreet.cli.declared import Json
 from discreet.cli.output import print_json
 
 if TYPE_CHECKING:

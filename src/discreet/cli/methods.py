@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.options import Json
+from discreet.cli.declared import Json
 from discreet.cli.output import print_json, print_rows
 
 if TYPE_CHECKING:

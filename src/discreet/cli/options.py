@@ -1,20 +1,45 @@
-"""Options that several commands share: declared once, and read once.
+"""Options that several commands share (``declared`` says how they are written), read once.
 
 A command takes a group of them as one parameter (``data: DataOptions``), and the group reads what was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 import typer
 
-from discreet.cli.logs import LOG
+from discreet.cli.declared import (
+    Columns,
+    Data,
+    DataName,
+    DataRoot,
+    Delta,
+    Device,
+    Directed,
+    EdgesUntil,
+    Epsilon,
+    Issuer,
+    LevelSpec,
+    Method,
+    Mmap,
+    Preset,
+    Purpose,
+    SchemaFile,
+    Seed,
+    Settings,
+    Split,
+    Threads,
+    Threshold,
+    TrustDownload,
+)
+from discreet.cli.output import LOG
 from discreet.errors import ParameterError
-from discreet.limits import SEED, THREADS, shown
+from discreet.limits import THREADS, shown
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -28,103 +53,10 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.levels import Level
     from discreet.privacy.plan import Plan
+    from discreet.training.descent import Progress
 
 AUTO = "auto"
-
-# -------------------------------------------------------------------- declared
-
-Data = Annotated[
-    str,
-    typer.Option(help="A dataset by name (see `discreet data`), a .npz file, or a folder with tables or partitions."),
-]
-DataRoot = Annotated[Path | None, typer.Option("--data-root", help="Where datasets are looked for first.")]
-TrustDownload = Annotated[
-    bool, typer.Option("--trust-download", help="Download files of a named dataset whose checksum is not known.")
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        help="For tables: ROLE=NAME with role source, target, time, weight, id, label, split, features, ignore or "
-        "classes; the last three take NAME,NAME,…. Repeatable.",
-    ),
-]
-Threshold = Annotated[
-    str | None,
-    typer.Option(
-        "--threshold",
-        help="Decide so that validation nodes do best by balanced-accuracy or macro-f1; where labels are public and "
-        "predictions covered.",
-    ),
-]
-BesideMlp = Annotated[
-    bool,
-    typer.Option(
-        "--beside-mlp", help="Fit mlp too, on public features alone, and print its accuracy beside the model's."
-    ),
-]
-SchemaFile = Annotated[
-    Path | None,
-    typer.Option("--schema", help="What columns of tables mean. Default: schema.toml in their folder, if any."),
-]
-EdgesUntil = Annotated[
-    str | None,
-    typer.Option("--edges-until", help="For tables: only edges up to this moment, 2024-06-30 for example."),
-]
-Directed = Annotated[
-    bool | None, typer.Option("--directed/--undirected", help="Read edges with their directions, or both ways.")
-]
-Mmap = Annotated[
-    bool, typer.Option("--mmap", help="Leave dense features of a .npz file on disk: they may be larger than memory.")
-]
-Split = Annotated[
-    str,
-    typer.Option(help="75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0."),
-]
-Seed = Annotated[
-    int, typer.Option(min=SEED.low, max=SEED.high, help="Seeds the split and the training, never the privacy noise.")
-]
-Method = Annotated[str, typer.Option(help="One of `discreet methods`, or auto: see docs/recommend.md.")]
-LevelSpec = Annotated[
-    str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
-]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --level none.")]
-Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
-Preset = Annotated[
-    str, typer.Option(help="Whose defaults: discreet, or paper (for a method that is named after a paper).")
-]
-Device = Annotated[str, typer.Option(help="cpu or cuda.")]
-Threads = Annotated[
-    int | None,
-    typer.Option(min=THREADS.low, max=THREADS.high, help="Threads that torch may use. Default: torch decides."),
-]
-Workers = Annotated[int, typer.Option(min=0, max=THREADS.high, help="Worker processes; 0 works in this one.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="One JSON object on standard output, everything else on standard error.")
-]
-DataName = Annotated[str | None, typer.Option("--data-name", help="What to call the data in the certificate.")]
-Purpose = Annotated[str | None, typer.Option(help="What the release is for, in one line, for the certificate.")]
-Issuer = Annotated[str | None, typer.Option(help="Who answers for the release, for the certificate.")]
-PrivateFigures = Annotated[
-    bool,
-    typer.Option("--private-figures", help="Measure on private labels too: for the holder's eyes, not covered."),
-]
-Metric = Annotated[
-    str,
-    typer.Option(help="accuracy, balanced-accuracy, micro-f1, macro-f1, roc-auc or pr-auc: see docs/evaluating.md."),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks; they may hold private values.")]
-LogLevel = Annotated[
-    str, typer.Option("--log-level", help="What to say on standard error: debug, info, warning or error.")
-]
-LogJson = Annotated[bool, typer.Option("--log-json", help="Log lines as JSON objects.")]
-OF_ALL = (("debug", False, Debug), ("log_level", "info", LogLevel), ("log_json", False, LogJson))
-"""The options of every command, with their defaults."""
-Release = Annotated[Path, typer.Argument(help="A folder that `discreet train --out` wrote.")]
-
-
-# -------------------------------------------------------------------- read
+LOCAL, DASK = "local", "dask"
 
 
 class GraphReader(Protocol):
@@ -251,7 +183,7 @@ class MethodOptions:
         from discreet.methods.parameters import parse_settings  # torch, once the words are known to be right
 
         kind = load_method(declared)
-        settings = parse_settings(kind, self.method, [f"preset={self.preset}", *self._given()])
+        settings = parse_settings(kind, self.method, self._given(), preset=self.preset)
         estimator = kind(privacy, compute=self._compute(), **{"random_state": self.seed, **settings})
         estimator._checked_privacy()
         return estimator
@@ -394,6 +326,73 @@ def prepare(data: DataOptions, method: MethodOptions, engine: GraphReader | None
     LOG.debug("reading data")
     graph = data.load(choice.level, engine=engine)
     return Prepared(graph, *choice.choose(graph))
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Which engine, and where its workers are."""
+
+    engine: Annotated[
+        str,
+        typer.Option(help="local, or dask: workers sum over the edges of --data, a folder of partitions."),
+    ] = LOCAL
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="With --engine dask: the address of a running scheduler, tcp://HOST:PORT; without it, workers here."
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=THREADS.low,
+            max=THREADS.high,
+            help="With --engine dask: how many workers on this machine; one per core without it.",
+        ),
+    ] = None
+
+    @contextmanager
+    def running(self) -> Iterator[Engine | None]:
+        """The engine, until the end of the block; None where everything runs in this process."""
+        if self.engine not in (LOCAL, DASK):
+            raise ParameterError(f"--engine is {LOCAL} or {DASK}, not {shown(self.engine)}")
+        if self.engine == LOCAL:
+            if self.scheduler is not None or self.workers is not None:
+                raise ParameterError(f"--scheduler and --workers go with --engine {DASK}")
+            yield None
+            return
+        with ExitStack() as stack:
+            yield Engine(self, stack)
+
+
+class Engine:
+    """Reads graphs so that workers sum over their edges; what it starts and makes ends with ``stack``."""
+
+    def __init__(self, options: EngineOptions, stack: ExitStack) -> None:
+        """Nothing is started before data is read."""
+        self._options, self._stack = options, stack
+        self.progress: Progress | None = None
+
+    def read(self, data: str) -> Graph:
+        """The graph of a folder of partitions, its edges in blocks."""
+        from discreet.files import expand_home
+        from discreet.graph.partitions import has_partitions
+
+        folder = expand_home(data)
+        if not has_partitions(folder):
+            raise ParameterError(
+                f"--engine {DASK} reads a folder of partitions, and {shown(data)} is none: make one with discreet data "
+                "convert DATA --out FOLDER --partitions K"
+            )
+        from discreet.engine.graphs import graph_on_workers
+
+        options = self._options
+        opened = graph_on_workers(folder, options.scheduler, options.workers, progress=self._report)
+        return self._stack.enter_context(opened)
+
+    def _report(self, title: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(title, done, total)
 
 
 LISTS = ("features", "ignore", "classes")

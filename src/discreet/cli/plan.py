@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.config import Config
-from discreet.cli.options import DataOptions, Json, MethodOptions, prepare
+from discreet.cli.declared import Json
+from discreet.cli.options import DataOptions, MethodOptions, prepare
 from discreet.cli.output import print_json
 
 if TYPE_CHECKING:

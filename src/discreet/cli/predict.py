@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import ComputeOptions, GraphOptions, Json, Release
+from discreet.cli.declared import Json, Release
+from discreet.cli.options import ComputeOptions, GraphOptions
 from discreet.cli.output import check_places, report
 from discreet.errors import DataNotFoundError, ParameterError, UncoveredReleaseError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import DataOptions, Json, PrivateFigures
+from discreet.cli.declared import Json, PrivateFigures
+from discreet.cli.options import DataOptions
 from discreet.cli.output import check_places
 from discreet.cli.output import report as print_result
 from discreet.errors import DataNotFoundError, ParameterError

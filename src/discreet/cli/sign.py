@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import Json
+from discreet.cli.declared import Json
 from discreet.cli.output import check_places, report
 from discreet.errors import DataNotFoundError, ParameterError
 

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.config import Config, SaveConfig, config_text
-from discreet.cli.engine import Engine, EngineOptions
-from discreet.cli.logs import LOG, progress_bars
+from discreet.cli.declared import BesideMlp, Json, PrivateFigures
 from discreet.cli.options import (
-    BesideMlp,
     DataOptions,
-    Json,
+    Engine,
+    EngineOptions,
     LedgerOptions,
     MethodOptions,
-    PrivateFigures,
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import check_places, figures_text, print_json, report, say
+from discreet.cli.output import LOG, check_places, figures_text, print_json, progress_bars, report, say
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.config import Config
-from discreet.cli.options import (
-    DataOptions,
-    Json,
-    LedgerOptions,
-    MethodOptions,
-    Metric,
-    PrivateFigures,
-    Reservation,
-    StatementOptions,
-    prepare,
-)
+from discreet.cli.declared import Json, Metric, PrivateFigures
+from discreet.cli.options import DataOptions, LedgerOptions, MethodOptions, Reservation, StatementOptions, prepare
 from discreet.cli.output import check_places, report, say
 from discreet.limits import SEED, TRIALS
 

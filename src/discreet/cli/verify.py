@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.options import Json, Release
+from discreet.cli.declared import Json, Release
 from discreet.cli.output import print_json
 from discreet.errors import DataNotFoundError
 

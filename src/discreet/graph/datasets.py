@@ -157,10 +157,11 @@ def resolve(
 
 def is_path(data: str | Path) -> bool:
     """Whether this means a file or a folder, not the name of a known graph."""
-    text = str(data)
-    known = normalise(text) == SYNTHETIC or text.lower().startswith(SCHOOL_PREFIX) or normalise(text) in _BY_KEY
-    looks_like_path = text.endswith(".npz") or os.sep in text or expand_home(text).is_dir()
-    return isinstance(data, Path) or (looks_like_path and not known)
+    if isinstance(data, Path):
+        return True
+    if normalise(data) == SYNTHETIC or data.lower().startswith(SCHOOL_PREFIX) or normalise(data) in _BY_KEY:
+        return False
+    return data.endswith(".npz") or os.sep in data or expand_home(data).is_dir()
 
 
 def _for_prediction(reader: Schema) -> Schema:

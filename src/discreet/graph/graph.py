@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,9 @@ class Graph:
 
     Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """
+
+    in_blocks: ClassVar[bool] = False
+    """Whether edges lie in blocks elsewhere, and can only be summed over (``graph.partitions``)."""
 
     indptr: IntArray
     indices: IntArray
@@ -338,11 +341,6 @@ class Graph:
     def num_edges(self) -> int:
         """Edges as a person counts them. Private at most levels."""
         return self.num_entries if self.directed else self.num_entries // 2
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether edges lie in blocks elsewhere, and can only be summed over (``graph.partitions``)."""
-        return False
 
     def check_in_memory(self) -> None:
         """Refuse a graph whose edges are not here, where they are wanted one by one."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -276,12 +276,9 @@ class GraphInBlocks(Graph):
     ``edge_weights`` where edges have weights.
     """
 
-    blocks: EdgeBlocks | None = None
+    in_blocks: ClassVar[bool] = True
 
-    @property
-    def in_blocks(self) -> bool:
-        """Yes."""
-        return True
+    blocks: EdgeBlocks | None = None
 
     def edge_sums(self, *tables: Array, hears: Array | None = None) -> FloatArray:
         """Rows of a table added up over each node's senders."""

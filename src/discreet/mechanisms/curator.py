@@ -20,7 +20,6 @@ from discreet.mechanisms.dpsgd import NoiseAhead
 from discreet.mechanisms.gaussian import Grid
 from discreet.mechanisms.local import stages as local
 from discreet.mechanisms.objective import perturbation
-from discreet.privacy import events
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.edge_cells import FLIPPED, LARGEST
 from discreet.queries.propagated import ON_A_GRID
@@ -157,9 +156,10 @@ class Curator:
         for ahead in self._ahead.values():
             ahead.close()
 
-    def spent_event(self) -> DpEvent:
-        """What actually ran, as one event."""
-        return events.compose([entry.event for entry in self.ledger])
+    @property
+    def spent(self) -> list[DpEvent]:
+        """What actually ran, in order."""
+        return [entry.event for entry in self.ledger]
 
     # ---------------------------------------------------------------- for audits
 

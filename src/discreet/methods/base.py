@@ -26,7 +26,7 @@ from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import EDGES, FEATURES, LABELS, PublicPart
+from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart
 from discreet.graph.schema import Schema
 from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
@@ -39,7 +39,7 @@ from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import Compute, Seed, stored, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import Statement, make_certificate
-from discreet.privacy.coverage import open_for_prediction
+from discreet.privacy.coverage import READS
 from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.notebook import html_table
 from discreet.privacy.plan import STAGE_HEAD, Claim, Plan, Stage, make_plan
@@ -347,7 +347,7 @@ class NodeClassifier(BaseEstimator):
             [self.public_, *self.extra_public_],
             noise=curator.noise_description,
             for_release=curator.for_release,
-            spent=curator.spent_event(),
+            spent=curator.spent,
             versions=versions(),
         )
         self.epsilon_spent_ = curator.plan.epsilon
@@ -511,7 +511,7 @@ class NodeClassifier(BaseEstimator):
             raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
         seen = self._matched(graph)
         free = uncovered or public
-        part = open_for_prediction(seen, self._checked_privacy().level, self.covers, everything=free)
+        part = self._checked_privacy().level.opened(seen, PARTS if free else READS[self.covers])
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")

@@ -103,7 +103,7 @@ def certify(
         facts,
         noise=curator.noise_description if parent["noise"]["for_release"] else parent["noise"]["source"],
         for_release=curator.for_release and bool(parent["noise"]["for_release"]),
-        spent=events.compose([*ran, *(entry.event for entry in curator.ledger)]),
+        spent=[*ran, *curator.spent],
         versions=versions,
         tuning=str(parent["tuning"]),
     )

@@ -131,9 +131,9 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
         raise ParameterError(f"{method}: {name} {rule}, not {limits.shown(first['input'])}") from None
 
 
-def parse_settings(estimator_class: type, method: str, settings: Iterable[str]) -> dict[str, Any]:
-    """``key=value`` texts as parameters, checked. Values are JSON; what is not JSON is a word."""
-    parsed: dict[str, Any] = {}
+def parse_settings(estimator_class: type, method: str, settings: Iterable[str], **usual: Any) -> dict[str, Any]:
+    """``key=value`` texts as parameters over ``usual`` ones, checked. Values are JSON; what is not JSON is a word."""
+    parsed = dict(usual)
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals:

@@ -18,9 +18,11 @@ from dp_accounting.dp_event import DpEvent
 from discreet.errors import CertificateError, ParameterError
 from discreet.files import from_json, to_json
 from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import EDGES, FEATURES, LABELS
 from discreet.privacy.accountants import accountant_versions
 from discreet.privacy.budget import delta_reason
-from discreet.privacy.coverage import COVERAGE, duties
+from discreet.privacy.coverage import COVERAGE, NOTHING
+from discreet.privacy.levels import Level
 from discreet.privacy.plan import Plan
 
 SCHEMA = 2
@@ -63,14 +65,14 @@ def make_certificate(
     *,
     noise: str,
     for_release: bool,
-    spent: DpEvent,
+    spent: Sequence[DpEvent],
     versions: Mapping[str, str],
     tuning: str = GIVEN,
 ) -> dict[str, Any]:
     """The certificate of a finished fit; ``write_release`` adds the statement of its issuer and the hashes of files.
 
-    ``facts`` are the public facts that the plan was made from, the fitted graph's first. ``spent`` is what the
-    curator's ledger says ran; a certificate is made only if that equals the plan.
+    ``facts`` are the public facts that the plan was made from, the fitted graph's first. ``spent`` holds the
+    events that the curator's ledger says ran; a certificate is made only if they are those of the plan.
     """
     if not plan.is_what_ran(spent):
         raise CertificateError("the ledger does not match the plan")
@@ -94,6 +96,30 @@ def make_certificate(
     }
     made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATED_FIELDS)})
     return made
+
+
+_PREDICTIONS = {
+    "weights": "Do not publish predictions on private data: they read that data again.",
+    "weights+others-predictions": "Give each prediction to the person it is about, and to nobody else.",
+    "own-prediction": "Give each prediction to the node it is about, and to nobody else.",
+}
+_NOTHING_IS_PROTECTED = "Treat the release as you treat the data: nothing is protected."
+_ALWAYS = (
+    "Do not publish accuracy or any other figure that was measured on private data, unless its own noise was paid for.",
+    "Do not publish how long training took or how much memory it used.",
+    "Count every release from the same data: their costs add up.",
+)
+
+
+def duties(covers: str, level: Level) -> list[str]:
+    """What whoever holds a release must see to, because no noise does."""
+    if level.kind == "none" or covers == NOTHING:
+        return [_NOTHING_IS_PROTECTED]
+    unprotected = [part for part in (EDGES, FEATURES, LABELS) if part not in level.private]
+    parts = " and ".join(unprotected)
+    exposed = [f"Make sure that {parts} may be known to everyone: this guarantee does not protect them."]
+    own = [_PREDICTIONS[covers]] if covers in _PREDICTIONS else []
+    return [*own, *(exposed if unprotected else []), *_ALWAYS]
 
 
 def caveats_of(stages: Sequence[Mapping[str, Any]]) -> list[str]:

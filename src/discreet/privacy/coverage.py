@@ -1,4 +1,4 @@
-"""What a guarantee covers: by name, in words, and as the part of a graph that a prediction may read.
+"""What a guarantee covers: by name, in words, and as the parts of a graph that a prediction may read.
 
 A prediction is computed from released values, from what the level makes public, and, where the guarantee covers it,
 from what belongs to the node that it is for: that node's own record (``weights+others-predictions``), or its own
@@ -7,9 +7,7 @@ edges (``own-prediction``). Nothing else can be reached.
 
 from __future__ import annotations
 
-from discreet.graph.graph import Graph
-from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart
-from discreet.privacy.levels import Level
+from discreet.graph.parts import EDGES, FEATURES
 
 NOTHING = "nothing"
 """The coverage of a run as published: its epsilon is a claim of a paper, which no proof here supports."""
@@ -46,39 +44,4 @@ READS = {
     "weights": frozenset[str](),
     NOTHING: frozenset[str](),
 }
-"""What a covered prediction may read, by coverage: of its own node alone."""
-
-_PREDICTIONS = {
-    "weights": "Do not publish predictions on private data: they read that data again.",
-    "weights+others-predictions": "Give each prediction to the person it is about, and to nobody else.",
-    "own-prediction": "Give each prediction to the node it is about, and to nobody else.",
-}
-_NOTHING_IS_PROTECTED = "Treat the release as you treat the data: nothing is protected."
-_ALWAYS = (
-    "Do not publish accuracy or any other figure that was measured on private data, unless its own noise was paid for.",
-    "Do not publish how long training took or how much memory it used.",
-    "Count every release from the same data: their costs add up.",
-)
-
-
-def duties(covers: str, level: Level) -> list[str]:
-    """What whoever holds a release must see to, because no noise does."""
-    if level.kind == "none" or covers == NOTHING:
-        return [_NOTHING_IS_PROTECTED]
-    unprotected = [part for part in (EDGES, FEATURES, LABELS) if part not in level.private]
-    parts = " and ".join(unprotected)
-    exposed = [f"Make sure that {parts} may be known to everyone: this guarantee does not protect them."]
-    own = [_PREDICTIONS[covers]] if covers in _PREDICTIONS else []
-    return [*own, *(exposed if unprotected else []), *_ALWAYS]
-
-
-def open_for_prediction(graph: Graph, level: Level, covers: str, *, everything: bool) -> PublicPart:
-    """The graph as a prediction may read it.
-
-    ``everything`` opens all of it: for graphs in which nothing is private, and outside the guarantee.
-
-    Guarantee: with coverage ``weights+others-predictions`` features are open, for row v of a prediction to read row v
-    alone; with ``own-prediction`` edges are, for row v to read the edges at v alone. That a method keeps to its own row
-    is checked by the replay audit; that it reads nothing else is enforced here.
-    """
-    return PublicPart(level.view(graph), level.private, PARTS if everything else READS[covers])
+"""What a covered prediction may read, by coverage: of its own node alone (see ``Level.opened``)."""

@@ -109,6 +109,14 @@ class Level(ABC):
         check_declared(seen, self.private)
         return PublicPart(seen, self.private), PrivatePart(seen)
 
+    def opened(self, graph: Graph, parts: frozenset[str]) -> PublicPart:
+        """The graph as a prediction may read it: what is public, and these ``parts`` (see ``coverage.READS``).
+
+        Guarantee: open features are for row v of a prediction to read row v alone, open edges to read those at v alone.
+        That a method keeps to its own row is checked by the replay audit; that it reads nothing else is enforced here.
+        """
+        return PublicPart(self.view(graph), self.private, parts)
+
     def check(self, graph_directed: bool) -> None:  # noqa: B027  (most levels take any graph)
         """Refuse a graph whose edges this level does not describe."""
 

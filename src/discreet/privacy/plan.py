@@ -164,20 +164,18 @@ class Plan:
     notes: tuple[str, ...] = ()
     claim: Claim | None = None
     epsilon: float = field(init=False)
+    accounting: str = field(init=False)
+    """``rigorous``, or ``as-published`` where ε is a paper's claim."""
 
     def __post_init__(self) -> None:
         """Compute ε from the stages and refuse a plan that overspends."""
         names = [stage.name for stage in self.stages]
         if len(set(names)) != len(names):
             raise PrivacyError(f"stage names must be unique, not {names}")
+        object.__setattr__(self, "accounting", "as-published" if self.claim else "rigorous")
         object.__setattr__(self, "epsilon", self.claim.epsilon if self.claim else epsilon_of(self.event(), self.delta))
         if not self.epsilon <= self.privacy.epsilon:
             raise PrivacyError(f"the plan spends epsilon {self.epsilon}, more than {self.privacy.epsilon}")
-
-    @property
-    def accounting(self) -> str:
-        """``rigorous``, or ``as-published`` where ε is a paper's claim."""
-        return "as-published" if self.claim else "rigorous"
 
     def stage(self, name: str) -> Stage:
         """The stage of that name."""
@@ -195,10 +193,10 @@ class Plan:
         """ε under each accountant that knows the whole plan."""
         return spend(self.event(), self.delta)
 
-    def is_what_ran(self, spent: DpEvent) -> bool:
+    def is_what_ran(self, spent: Sequence[DpEvent]) -> bool:
         """Whether a ledger's events are those of the stages, each as often and in this order."""
         planned = [leaf for stage in self.stages for _ in range(stage.runs) for leaf in events.leaves(stage.event)]
-        return list(events.leaves(spent)) == planned
+        return [leaf for event in spent for leaf in events.leaves(event)] == planned
 
     def to_json(self) -> dict[str, Any]:
         """What is asked and spent: plain values for the certificate, infinities as they are."""

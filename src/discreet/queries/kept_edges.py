@@ -17,7 +17,7 @@ from discreet.privacy import events
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
 from discreet.privacy.plan import Stage
 from discreet.privacy.query import PROVED_HERE, Bound, Query
-from discreet.queries.reach import surviving_degree, thinning_failure
+from discreet.queries.reach import surviving_degree
 
 KEY = "edges kept"
 """The purpose of the key that decides which edges are used; a stage of the plan on the thinned basis."""
@@ -66,9 +66,8 @@ class KeptEdges(Query):
         raise PlanViolationError("which edges are kept is not handed out: use curator.draw_key")
 
 
-def kept_edges_stage(level: Level, delta: float, graphs: int = 1) -> list[Stage]:
-    """The stage that pays for thinning, on the thinned basis; none elsewhere."""
-    failure = thinning_failure(level, delta, graphs)
+def kept_edges_stage(failure: float | None, graphs: int = 1) -> list[Stage]:
+    """The stage that pays for thinning of every graph, where ``reach.thinning_failure`` says so; none elsewhere."""
     return [] if failure is None else [Stage.of(KEY, KeptEdges(failure * graphs))]
 
 

@@ -80,7 +80,7 @@ def certified_figures(
         [public.facts],
         noise=curator.noise_description,
         for_release=curator.for_release,
-        spent=curator.spent_event(),
+        spent=curator.spent,
         versions=versions(),
     )
     certificate |= {"task": "figures of a released model", "covers": COVERS, "duties": []}

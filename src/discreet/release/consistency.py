@@ -18,8 +18,18 @@ from discreet.graph.graph import PublicFacts
 from discreet.mechanisms.bits import FIXED, FRESH
 from discreet.privacy.budget import Privacy, delta_reason
 from discreet.privacy.card import guarantee_lines, render_card
-from discreet.privacy.certificate import CHARGED, FREE, GIVEN, NOT_ACCOUNTED, TASK, caveats_of, check_date, trust_in
-from discreet.privacy.coverage import COVERAGE, duties
+from discreet.privacy.certificate import (
+    CHARGED,
+    FREE,
+    GIVEN,
+    NOT_ACCOUNTED,
+    TASK,
+    caveats_of,
+    check_date,
+    duties,
+    trust_in,
+)
+from discreet.privacy.coverage import COVERAGE
 from discreet.privacy.levels import NoPrivacy, parse_level
 from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
 

@@ -45,7 +45,11 @@ def evaluate(estimator: NodeClassifier, graph: Graph, ids: str | None = None) ->
     or predictions outside the guarantee.
     """
     graph = with_classes_of(estimator, graph)
-    probabilities = estimator.predict_proba(graph, audience="owner", uncovered=not are_covered(estimator, graph))
+    return _measured(estimator, graph, ids, covered=are_covered(estimator, graph))
+
+
+def _measured(estimator: NodeClassifier, graph: Graph, ids: str | None, *, covered: bool) -> dict[str, dict[str, Any]]:
+    probabilities = estimator.predict_proba(graph, audience="owner", uncovered=not covered)
     pairs = {name: (graph.labels[chosen], probabilities[chosen]) for name, chosen in _labelled(graph, ids).items()}
     figures: dict[str, dict[str, Any]] = {
         metric: {name: number_or_none(measure(metric, *pair)) for name, pair in pairs.items()} for metric in METRICS
@@ -116,12 +120,15 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
     level = estimator._checked_privacy().level
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
-    if graph.in_blocks and not are_covered(estimator, graph):
+    graph = with_classes_of(estimator, graph)
+    covered = are_covered(estimator, graph)
+    if not covered and graph.in_blocks:
         return {**dict.fromkeys(FIGURES), "note": OUT_OF_REACH}
-    found: dict[str, Any] = {name.replace("-", "_"): figure for name, figure in evaluate(estimator, graph, ids).items()}
-    found = {"classes": class_names(estimator), **found}
+    figures = _measured(estimator, graph, ids, covered=covered)
+    found = {"classes": class_names(estimator), **{name.replace("-", "_"): value for name, value in figures.items()}}
     found["warnings"] = warnings_of(found)
-    return {**found, "note": standing(estimator, graph)}
+    note = UNPROTECTED if level.kind == "none" else COVERED if covered else RESEARCH
+    return {**found, "note": note}
 
 
 def check_features_alone(estimator: NodeClassifier) -> None:
@@ -141,13 +148,6 @@ def features_alone(estimator: NodeClassifier, graph: Graph, ids: str | None = No
     check_features_alone(estimator)
     baseline = MLPClassifier(estimator.privacy, random_state=estimator.random_state).fit(graph)
     return evaluate(baseline, graph, ids)["accuracy"]
-
-
-def standing(estimator: NodeClassifier, graph: Graph) -> str:
-    """Who may see figures without noise, in words."""
-    if estimator._checked_privacy().level.kind == "none":
-        return UNPROTECTED
-    return COVERED if are_covered(estimator, graph) else RESEARCH
 
 
 def report_of_fit(estimator: NodeClassifier, graph: Graph, *, private_figures: bool = True) -> dict[str, Any]:

@@ -215,7 +215,7 @@ class Search:
             [fitted.public_, *fitted.extra_public_],
             noise=own["noise"]["source"],
             for_release=own["noise"]["for_release"],
-            spent=plan.event(),
+            spent=[plan.event()],
             versions=own["versions"],
             tuning=f"{CHARGED}{plan.stages[0].query.words}, by validation {self.score.metric}",
         )

@@ -141,9 +141,10 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
         if len(public) > 1:
             raise UnsupportedError("dp-gnn takes no extra graphs: inference=disjoint predicts on other graphs")
         facts, delta = public[0], self._checked_privacy().resolve_delta(public[0].num_nodes)
-        ego_nets = BoundedEgoNets(level, facts.num_nodes, self.layers, self.fan_in, thinning_failure(level, delta))
+        failure = thinning_failure(level, delta)
+        ego_nets = BoundedEgoNets(level, facts.num_nodes, self.layers, self.fan_in, failure)
         training = self._training_stage(STAGE, self._steps_query(facts, ego_nets), facts.num_nodes)
-        before = [*self._count_stages(facts, level), *kept_edges_stage(level, delta)]
+        before = [*self._count_stages(facts, level), *kept_edges_stage(failure)]
         if self.inference != "noisy":
             return [*before, training]
         outputs = EgoNetOutputs(ego_nets, facts.num_classes, self.output_norm)

@@ -196,7 +196,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         facts, shares = public[0], self._shares()
         stages = [
             *self._count_stages(facts, level),
-            *kept_edges_stage(level, self._delta(facts)),
+            *kept_edges_stage(thinning_failure(level, self._delta(facts))),
             *self._embedding(facts).stages(shares["embedding"], shares["rows"]),
         ]
         if self._records_are_private():

@@ -121,7 +121,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
         stacked = nn.Sequential(encoder, classifier)
         return [
             *self._count_stages(public[0], level),
-            *kept_edges_stage(level, delta, len(public)),
+            *kept_edges_stage(failure, len(public)),
             self._steps_stage(ENCODER, "clipped gradients of the encoder on features", stacked, public[0], for_encoder),
             *self._hop_stages(public, level, share=for_hops / (self._hops() * len(public)), failure=failure),
             self._steps_stage(HEAD, "clipped gradients of the head", head, public[0], for_head),

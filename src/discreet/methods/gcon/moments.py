@@ -11,10 +11,9 @@ import numpy as np
 
 from discreet.arrays import FloatArray
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, row_shares, shrunk
+from discreet.methods.gcon.restart_classifier import LearntMap, PublicView, RestartClassifier, row_shares, shrunk
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Restart, Weight
 from discreet.methods.public_encoder import HEAD_RIDGE, EncoderName, ridge_head
@@ -87,14 +86,8 @@ class GCONSSP(RestartClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    def _learn_map(
-        self,
-        part: PublicPart,
-        embedded: FloatArray,
-        opinion: FloatArray,
-        weights: FloatArray | None,
-        curator: Curator,
-    ) -> LearntMap:
+    def _learn_map(self, view: PublicView, curator: Curator) -> LearntMap:
+        part, embedded, opinion, weights = view
         sharpened = opinion**SHARPNESS / np.sum(opinion**SHARPNESS, axis=1, keepdims=True)
         labels = with_labels(sharpened, part) - 1 / part.num_classes
         shares, nodes = row_shares(weights, labels), self._training_nodes(part)

@@ -27,7 +27,7 @@ from discreet.mechanisms.objective.perturbation import (
     ridge_floor,
 )
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, RestartClassifier, row_shares, shrunk
+from discreet.methods.gcon.restart_classifier import LearntMap, PublicView, RestartClassifier, row_shares, shrunk
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Ridge, Weight
 from discreet.methods.public_encoder import ridge_head
@@ -144,16 +144,10 @@ class GCON(RestartClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    def _learn_map(
-        self,
-        part: PublicPart,
-        embedded: FloatArray,
-        opinion: FloatArray,
-        weights: FloatArray | None,
-        curator: Curator,
-    ) -> LearntMap:
+    def _learn_map(self, view: PublicView, curator: Curator) -> LearntMap:
         if self.arithmetic == "unbounded":
             raise ParameterError("gcon: arithmetic unbounded is for reading earlier releases: a fit needs bounded")
+        part, embedded, opinion, weights = view
         nodes, steps = self._training_nodes(part), self._checked_steps()
         targets = self._targets(part, embedded, opinion)[nodes]
         usable = self._usable(part)

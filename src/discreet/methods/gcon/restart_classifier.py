@@ -40,6 +40,17 @@ CORRECTION_VARIANCE = 0.3
 """Prior variance of what edges change in the map, as a share of the mean square of the public map's entries."""
 
 
+class PublicView(NamedTuple):
+    """What is public before anything is asked: the public part, each node's embedding, what the encoder makes of it by
+    class, and weights of classes where they are wanted.
+    """
+
+    part: PublicPart
+    embedded: FloatArray
+    opinion: FloatArray
+    weights: FloatArray | None
+
+
 class LearntMap(NamedTuple):
     """What a method makes of its one answer: the map (s·d₁ × c), and how far neighbours were found to agree."""
 
@@ -143,19 +154,12 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
         self.class_weights_ = weights = self._class_weights(part, curator)
         self.encoder_.fit(part, with_weights(self._options(), weights), progress)
         embedded, opinion = self.encoder_.embed(part), self.encoder_.probabilities(part)
-        learnt = self._learn_map(part, embedded, opinion, weights, curator)
+        learnt = self._learn_map(PublicView(part, embedded, opinion, weights), curator)
         self.map_, self.agreement_ = learnt.weights, float(learnt.agreement)
         self.trust_ = float(self.trust) if self.trust != "measured" else trusted(self.agreement_)
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
 
-    def _learn_map(
-        self,
-        part: PublicPart,
-        embedded: FloatArray,
-        opinion: FloatArray,
-        weights: FloatArray | None,
-        curator: Curator,
-    ) -> LearntMap:
+    def _learn_map(self, view: PublicView, curator: Curator) -> LearntMap:
         """Ask the curator once, with public embeddings, and make a map of its answer."""
         raise NotImplementedError
 

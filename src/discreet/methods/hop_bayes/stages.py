@@ -234,7 +234,7 @@ def record_stages(
     delta = budget.privacy.resolve_delta(max(graph.num_nodes for graph in public))
     failure = thinning_failure(level, delta, len(public))
     stages = [
-        *kept_edges_stage(level, delta, len(public)),
+        *kept_edges_stage(failure, len(public)),
         node_model,
         Stage.of(LINKS, LabelLinks(level, facts.num_classes, failure), share=shares[LINKS]),
     ]

@@ -100,7 +100,7 @@ class ProGAP(ProgressiveClassifier):
         encoder, heads = self._networks(public[0], torch.Generator())
         stages = [
             *self._count_stages(public[0], level),
-            *kept_edges_stage(level, delta, len(public)),
+            *kept_edges_stage(failure, len(public)),
             self._steps_stage(ENCODER, encoder, public[0], for_encoder, self.steps),
         ]
         each = for_sums / (self.stages * len(public))

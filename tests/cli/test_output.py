@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from discreet.cli import logs
+from discreet.cli import output
 from tests.cli.helpers import QUICK, refused, run
 
 
@@ -22,7 +22,7 @@ def test_steps_are_said_on_request(capsys: pytest.CaptureFixture[str]) -> None:
 def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run(capsys, "train", "--method", "gap", *QUICK, "--json")[2]
     assert " of " not in plain.splitlines()[-1]
-    monkeypatch.setattr(logs, "EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(output, "EVERY_SECONDS", 0.0)
     err = run(capsys, "train", "--method", "gap", *QUICK, "--json", "--log-json")[2]
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert lines
