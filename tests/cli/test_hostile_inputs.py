@@ -215,7 +215,7 @@ def test_metrics_are_checked_before_the_fit(
 def test_a_release_is_saved_before_anything_is_measured(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluate, "evaluate", lambda *_: _raises(RuntimeError("no figures")))
+    monkeypatch.setattr(evaluate, "figures_of_fit", lambda *_, **__: _raises(RuntimeError("no figures")))
     quick = ["--trials", "1.1", "--set", "epochs=1"] if command[0] == "tune" else QUICK
     assert run(capsys, *command, *quick, "--out", "release")[0] == 70
     assert run(capsys, "verify", "release")[0] == 0
