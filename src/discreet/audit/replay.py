@@ -33,12 +33,13 @@ from discreet.audit.recording import (
 )
 from discreet.audit.refusals import OneSidedRefusalError, check_refusals, refusal
 from discreet.audit.small_graphs import graph_at, star
+from discreet.audit.streams import stream_faults
 from discreet.audit.words import recorded_words
 from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart, PublicPart
 from discreet.mechanisms import dpsgd
-from discreet.mechanisms.bits import NoiseSource
+from discreet.mechanisms.bits import NoiseSource, registered_streams
 from discreet.mechanisms.curator import MECHANISMS
 from discreet.mechanisms.local import stages as local_stages
 from discreet.methods.base import NodeClassifier
@@ -200,8 +201,10 @@ def replayed(
 def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: RecordingCurator) -> None:
     """Fit, and note what was said and what was left behind."""
     before = process_state()
-    with recorded_words() as curator.words:
+    with recorded_words() as curator.words, registered_streams() as streams:
         estimator._fit_with(parts, curator)
+    if not isinstance(curator, ReplayingCurator):
+        curator.faults.extend(stream_faults(curator.plan, streams))
     curator.faults.extend(f"a fit changed {name}, which the whole process shares" for name in changes_since(before))
 
 

@@ -21,9 +21,10 @@ from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.audit.attacks import Seen, attack_on
 from discreet.audit.recording import ADVERSARIES, RecordingCurator, ReplayingCurator, batch_faults, dense
 from discreet.audit.replay import split_all
+from discreet.audit.streams import stream_faults
 from discreet.graph.graph import Graph
 from discreet.mechanisms import dpsgd, gaussian
-from discreet.mechanisms.bits import NoiseSource
+from discreet.mechanisms.bits import NoiseSource, registered_streams
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import NodeClassifier
 from discreet.privacy.events.table import split_sampling
@@ -153,14 +154,16 @@ class _Watching(Curator):
 
 
 def _one_curator(plan: Plan, inputs: dict[str, Array]) -> _Watching:
-    curator = _Watching(plan, NoiseSource())
-    for stage in plan.stages:
-        for _ in range(stage.runs):
-            if stage.name in inputs:
-                curator.put(stage, inputs[stage.name])
-            else:
-                curator.draw_key(stage.name)
-    curator.finish()
+    with registered_streams() as streams:
+        curator = _Watching(plan, NoiseSource())
+        for stage in plan.stages:
+            for _ in range(stage.runs):
+                if stage.name in inputs:
+                    curator.put(stage, inputs[stage.name])
+                else:
+                    curator.draw_key(stage.name)
+        curator.finish()
+    curator.faults.extend(stream_faults(plan, streams))
     return curator
 
 

@@ -11,7 +11,8 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -51,15 +52,23 @@ class BitStream:
     byte order of the machine. A stream is for one thread at a time.
     """
 
-    def __init__(self, key: bytes) -> None:
-        """Start at the first block of the key; a key is never used for two streams."""
+    def __init__(self, key: bytes, purpose: str | None = None) -> None:
+        """Start at the first block of the key; a key is never used for two streams. ``purpose`` is for audits."""
         if len(key) != KEY_BYTES:
             raise ParameterError(f"a stream's key has {KEY_BYTES} bytes, not {len(key)}")
+        self.purpose = purpose
+        for register in _REGISTERS:
+            register.append((hashlib.blake2b(key, digest_size=16).digest(), self))
         self._cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
         self._left = _MOST_BYTES
         self._process = os.getpid()
 
     # ---------------------------------------------------------------- bits
+
+    @property
+    def bytes_read(self) -> int:
+        """How far the stream was read: its bytes from 0 to this were handed out, each once."""
+        return _MOST_BYTES - self._left
 
     def fill(self, buffer: Array) -> None:
         """Overwrite a C-contiguous array with the next bytes of the stream."""
@@ -252,6 +261,22 @@ class BitStream:
         raise PlanViolationError("a stream of random bits cannot be pickled or copied: the copy would repeat its bits")
 
 
+StreamRegister: TypeAlias = "list[tuple[bytes, BitStream]]"
+"""Every stream that was made, with a digest of its key: for audits."""
+_REGISTERS: list[StreamRegister] = []
+
+
+@contextmanager
+def registered_streams() -> Iterator[StreamRegister]:
+    """Note every stream that is made while the block runs, in whatever thread: which key, whose, and how far read."""
+    register: StreamRegister = []
+    _REGISTERS.append(register)
+    try:
+        yield register
+    finally:
+        _REGISTERS[:] = [other for other in _REGISTERS if other is not register]
+
+
 def _checked_scale(scale: float | Fraction) -> Fraction:
     """As a rational, which every finite double is."""
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
@@ -375,7 +400,7 @@ class NoiseSource:
             raise PlanViolationError(f"the noise for {purpose!r}, run {run}, was already drawn")
         self._used.add((purpose, run))
         message = f"{purpose}\x00{run}".encode()
-        return BitStream(hashlib.blake2b(message, key=self._key, digest_size=32).digest())
+        return BitStream(hashlib.blake2b(message, key=self._key, digest_size=32).digest(), f"{purpose}, run {run}")
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied."""

@@ -230,6 +230,34 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(curator.Curator, "_answer_step", skipping)
 
 
+@fault("batches and noise from one stream", "curator", POISSON, "random bits serve twice", seen=True)
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = bits.NoiseSource.stream
+
+    def shared(self: Any, purpose: str, run: int = 0) -> BitStream:
+        if not purpose.endswith(", batch"):
+            return real(self, purpose, run)
+        message = f"{purpose.removesuffix(', batch')}\x00{run}".encode()
+        return BitStream(hashlib.blake2b(message, key=self._key, digest_size=32).digest(), f"{purpose}, run {run}")
+
+    patch.setattr(bits.NoiseSource, "stream", shared)
+
+
+@fault("noise from what is left of the batch's stream", "replay", POISSON, "no random bits of its own")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """Independent all the same, but for one change of how batches are drawn."""
+
+    def batch(self: Any, stage: Stage, run: int) -> np.ndarray:
+        self.kept_stream = self._noise.stream(f"{stage.name}, batch", run)
+        return dpsgd.draw_batch(stage, self.kept_stream)
+
+    def answer(self: Any, stage: Stage, run: int, members: Any, value: np.ndarray, terms: Any) -> np.ndarray:
+        return gaussian.grid_of(stage).release(value, self.kept_stream)
+
+    patch.setattr(curator.Curator, "_batch", batch)
+    patch.setattr(curator.Curator, "_answer_step", answer)
+
+
 # -------------------------------------------------------------------- accounting
 
 
