@@ -1,4 +1,4 @@
-"""The register of streams: whole runs pass, and a key that is read twice or a stage without bits of its own does not."""
+"""The register of streams: whole runs pass; a key that is read twice, or a stage without bits of its own, does not."""
 
 from __future__ import annotations
 

@@ -99,6 +99,15 @@ def test_symmetric_needs_symmetry_and_public_nodes() -> None:
         NeighbourSums(NodeLevel(3), 8, 2, "symmetric").bound()
 
 
+def test_symmetric_sums_are_refused_where_a_degree_might_pass_what_is_proved() -> None:
+    """By the number of nodes, which is public: no private degree decides."""
+    most = 1 << 23
+    assert NeighbourSums(EdgeLevel(), most, 2, "symmetric").bound().sensitivity == math.sqrt(2)
+    with pytest.raises(UnsupportedError, match="up to 8388608 nodes"):
+        NeighbourSums(EdgeLevel(), most + 1, 2, "symmetric").bound()
+    assert NeighbourSums(EdgeLevel(), most + 1, 2, "mean").bound().sensitivity == math.sqrt(2)
+
+
 @pytest.mark.parametrize(
     ("spec", "first", "second"),
     [

@@ -19,6 +19,9 @@ from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 from discreet.queries.kept_edges import bounded_graph
 from discreet.queries.reach import hop_inputs, hop_sensitivity, own_row_change
 
+MOST_SYMMETRIC = 1 << 23
+"""Nodes up to which the rounding of symmetric sums is paid for, whatever the degrees: see :func:`edge_sensitivity`."""
+
 
 @dataclass(frozen=True)
 class NeighbourSums(Query):
@@ -63,6 +66,10 @@ class NeighbourSums(Query):
     def bound(self) -> Bound:
         """How far all rows move together in ℓ2."""
         if isinstance(self.level, EdgeLevel):
+            if self.aggregation == "symmetric" and self.num_nodes > MOST_SYMMETRIC:
+                raise UnsupportedError(
+                    f"symmetric aggregation is proved in double precision up to {MOST_SYMMETRIC} nodes: use sum or mean"
+                )
             return edge_sensitivity(self.aggregation, self.level)
         if isinstance(self.level, NodeLevel | NeighborLevel):
             return self._bound_at_node_level(self.level)
@@ -122,13 +129,14 @@ def edge_sensitivity(aggregation: Aggregation, level: EdgeLevel) -> Bound:
     2/(d + 1) ≤ 1 for d ≥ 1, and by h_u for d = 0: at most 1 per row, so 1 and √2. Attained at isolated nodes. (Not so
     with weights: of an entry of weight 0.001 the mean is h, and one of weight 1 turns it into nearly −h: 2.)
 
-    *symmetric*, undirected, without self-loops. Let a, b be the degrees of u, v before {u, v} is added and
-    f(a) = 1 − √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other
-    neighbours w of u move by at most (1/√d_w)(1/√a − 1/√(a+1)), in squares f(a)² in all; a common
-    neighbour of u and v has d_w ≥ 2, which pays for the sum of its two terms. The total of squares is 2 at
-    a = b = 0 and at most 1.6 elsewhere: √2, attained at two isolated nodes. Sums are not exact here. A row of degree d
-    errs by at most d·√d·2⁻⁵², so the rows of a changed edge's ends and of their neighbours, 2d + 2 of them, by at most
-    d²·2⁻⁵⁰ together. What lies between √1.6 and √2 pays for that up to d = 2²³; at isolated nodes nothing is added up.
+    *symmetric*, undirected, without self-loops. Let a, b be the degrees of u, v before {u, v} is added and f(a) = 1 −
+    √(a/(a+1)). Row u moves by at most √a·f(a) + 1/√((a+1)(b+1)), row v likewise. The other neighbours w of u move by at
+    most (1/√d_w)(1/√a − 1/√(a+1)), in squares f(a)² in all; a common neighbour of u and v has d_w ≥ 2, which pays for
+    the sum of its two terms. The total of squares is 2 at a = b = 0 and at most 1.6 elsewhere: √2, attained at two
+    isolated nodes. Sums are not exact here. A row of degree d errs by at most d·√d·2⁻⁵², so the rows of a changed
+    edge's ends and of their neighbours, 2d + 2 of them, by at most d²·2⁻⁵⁰ together. What lies between √1.6 and √2 pays
+    for that up to d = 2²³; at isolated nodes nothing is added up. A degree is below the number of nodes, which is
+    public: beyond 2²³ of them (:data:`MOST_SYMMETRIC`) the query is refused.
     """
     if aggregation == "symmetric" and level.directed:
         raise UnsupportedError("symmetric aggregation needs an undirected graph: use sum or mean")

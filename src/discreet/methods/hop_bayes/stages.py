@@ -226,6 +226,13 @@ def record_stages(
     """Key (thinned), node model, links, evidence of every graph, weights (where there are validation ids).
 
     The node model alone, with all of the budget, where edges are not worth theirs.
+
+    *Charged to everybody, though no node pays for both*: the node model reads records of training ids, the weights
+    those of validation ids, each its own record alone. The ids are disjoint and public, so whichever node changes, one
+    of the two stages is the same on both graphs given the answers before it, and the larger of two compositions would
+    do. That would be sound, and is not done: a plan, its certificate, ``verify``, ledgers and extensions compose stages
+    one after the other, all of them would need to know who pays for which, and the weights take 2 % of the squared
+    privacy loss, which is 1 % of the noise.
     """
     facts, level, shares = public[0], budget.level, budget.shares
     node_model = _node_model_stage(budget, steps)
