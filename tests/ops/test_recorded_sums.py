@@ -28,3 +28,25 @@ def test_every_example_is_added_once(count: int) -> None:
         assert found is not None
         assert torch.allclose(found, rows[batch].sum(0))
     assert set(sizes) <= {8}
+
+
+def test_a_gpu_records_after_a_few_sums() -> None:
+    """With a recording that does what was recorded: sums stay right, and are asked for through it."""
+    rows = torch.cat([torch.randn(9, 2), torch.zeros(1, 2)])
+    asked = []
+
+    class Played(RecordedSum):
+        def _on_gpu(self) -> bool:
+            return True
+
+        def _replayed(self) -> torch.Tensor:
+            asked.append("replay")
+            return self._add_up(self._positions)
+
+    recorded = Played(lambda positions: rows[positions].sum(0), 4, 9, "cpu")
+    for start in range(6):
+        batch = np.arange(start, start + 3)
+        found = recorded.over(batch)
+        assert found is not None
+        assert torch.allclose(found, rows[batch].sum(0))
+    assert len(asked) == 3

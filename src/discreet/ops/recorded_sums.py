@@ -52,17 +52,24 @@ class RecordedSum:
         filled = np.full(len(self._positions), self._nobody, dtype=np.int64)
         filled[: len(positions)] = positions
         self._positions.copy_(torch.from_numpy(filled))
-        if self._positions.device.type != "cuda" or self._asked < _WARM_UP:
+        if not self._on_gpu() or self._asked < _WARM_UP:
             self._asked += 1
             return self._add_up(self._positions)
-        if self._graph is None:
-            self._record()
-        assert self._graph is not None
-        self._graph.replay()
+        return self._replayed()
+
+    def _on_gpu(self) -> bool:
+        return self._positions.device.type == "cuda"
+
+    def _replayed(self) -> Tensor:
+        with torch.cuda.device(self._positions.device):  # recordings go by the current one, which may be another
+            if self._graph is None:
+                self._graph = self._recording()
+            self._graph.replay()
         return self._found
 
-    def _record(self) -> None:
-        """Write down what a sum does, without doing it."""
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+    def _recording(self) -> torch.cuda.CUDAGraph:
+        """What a sum does, written down without doing it."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
             self._found = self._add_up(self._positions)
+        return graph
