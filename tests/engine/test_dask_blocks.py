@@ -93,7 +93,15 @@ QUERIES: dict[str, tuple[Query, dict[str, Any]]] = {
         {"rows": ROWS, "labels": LABELS},
     ),
     "propagated rows": (
-        restart(PropagatedRows, count=SIZE // 2, width=2 * CLASSES, loss="", loss_width=1.0, ridge=1.0),
+        restart(
+            PropagatedRows,
+            count=SIZE // 2,
+            width=2 * CLASSES,
+            loss="",
+            loss_width=1.0,
+            ridge=1.0,
+            num_nodes=SIZE,
+        ),
         {"rows": ROWS, "targets": LABELS[: SIZE // 2], "usable": CHOSEN[: SIZE // 2, None]},
     ),
 }

@@ -185,6 +185,21 @@ def test_the_exact_minimiser_keeps_its_epsilon(loss, bounds):
         assert worst > 0.9  # the sharp bounds leave little to gain
 
 
+@pytest.mark.parametrize("bounds", ["sharp", "paper"])
+@pytest.mark.parametrize(
+    ("loss", "share"),
+    [(SoftMargin(1), 0.5), (PseudoHuber(1, 0.1), 0.994), (PseudoHuber(1, 0.5), 0.893), (PseudoHuber(1, 1.0), 0.706)],
+    ids=repr,
+)
+def test_far_above_the_floor_the_share_of_epsilon_is_that_of_the_slope_at_zero(loss, share, bounds):
+    """The figures of docs/gcon.md; the sharp bounds read that slope off the soft margin."""
+    q = facts(rows=1, width=1, classes=1, sensitivity=0.2, loss=loss, epsilon=4.0, delta=1e-6, omega=0.5, bounds=bounds)
+    ridge = 1000 * objective.ridge_floor(q)
+    found = exact_epsilon(np.array([0.5]), np.array([0.3]), np.ones((1, 1)), q, ridge) / 4
+    expected = 1.0 if bounds == "sharp" and isinstance(loss, SoftMargin) else share
+    assert found == pytest.approx(expected, abs=0.005)
+
+
 def test_weighed_rows_keep_its_epsilon():
     """Shares from 0 to 1, the planted fault being one of 2: a class that counts for twice what noise was made for."""
     rng = np.random.default_rng(0)
