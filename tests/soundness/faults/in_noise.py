@@ -163,7 +163,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @fault("the same secret key in every fit", "fits",
-       Subject("gap", "node:owned,max_degree=3", 1.0, (("steps", 1), ("head_steps", 1))), "fresh noise")  # fmt: skip
+       Subject("gap", "node:owned,max_degree=3", 1.0, (("hops", 1), ("steps", 1), ("head_steps", 1))), "fresh noise")  # fmt: skip
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(16))
 
