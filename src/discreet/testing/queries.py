@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -178,13 +179,30 @@ def _ordered(graph: Graph, level: Level, rng: np.random.Generator) -> Pair:
 
 
 def _all_graphs(level: Level, most: int, rng: np.random.Generator) -> Iterator[Graph]:
-    """Every graph of 2 to ``most`` nodes, one way or both ways as the level reads edges, with random records."""
+    """Every graph of 2 to ``most`` nodes, one way or both ways as the level reads edges, with random records.
+
+    Each is drawn once under random names: graphs that differ by the names of nodes are the same case.
+    """
     directed = getattr(level, "directed", False) or getattr(level, "edges", None) == "owned"
     for n in range(2, most + 1):
-        cells = [(u, v) for u in range(n) for v in range(n) if (u != v if directed else u < v)]
-        for chosen in itertools.product((False, True), repeat=len(cells)):
-            ends = np.array([cell for cell, here in zip(cells, chosen, strict=True) if here], dtype=np.int64)
-            yield _with_records(ends.reshape(-1, 2), n, directed, rng)
+        for adjacency in _up_to_names(n, directed):
+            names = rng.permutation(n)
+            yield _with_records(names[np.argwhere(adjacency)], n, directed, rng)
+
+
+@cache
+def _up_to_names(n: int, directed: bool) -> tuple[Array, ...]:
+    """One matrix for each class of graphs that are equal but for the names of their ``n`` nodes."""
+    cells = [(u, v) for u in range(n) for v in range(n) if (u != v if directed else u < v)]
+    renamings = [np.array(names) for names in itertools.permutations(range(n))]
+    found = {}
+    for chosen in itertools.product((False, True), repeat=len(cells)):
+        adjacency = np.zeros((n, n), dtype=np.bool_)
+        for cell, here in zip(cells, chosen, strict=True):
+            adjacency[cell] = here
+        whole = adjacency if directed else adjacency | adjacency.T
+        found.setdefault(min(whole[np.ix_(names, names)].tobytes() for names in renamings), adjacency)
+    return tuple(found.values())
 
 
 def _with_records(ends: Array, n: int, directed: bool, rng: np.random.Generator) -> Graph:
