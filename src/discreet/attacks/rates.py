@@ -13,6 +13,7 @@ from discreet.arrays import BoolArray, FloatArray
 from discreet.errors import ParameterError
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
+"""At which hits are counted: an attack that accuses many who are innocent tells little of anyone."""
 CONFIDENCE = 0.95
 """Two-sided, for every interval that a report of attacks prints."""
 

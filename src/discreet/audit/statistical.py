@@ -36,6 +36,7 @@ ALPHA = 1e-4
 _FAR_SHARE, _FEWEST_FAR = 10, 80
 """Of the runs, how many are made once more on inputs far from zero."""
 SHARES = {"curator": 0.25, "pipeline": 0.25, "one run": 0.25, "noise": 0.25}
+"""Of the false alarms, what each part of an audit may cause: the same, and all of them together."""
 
 
 @dataclass

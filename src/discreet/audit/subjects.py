@@ -17,6 +17,7 @@ from discreet.privacy.budget import Privacy
 QUICK: dict[str, int] = {"epochs": 1, "hidden": 4, "steps": 2, "head_steps": 2}
 """Fields that decide how long a fit takes, where a method has them. Noise is calibrated to whatever steps there are."""
 _WIDEST, _MOST_STEPS = 8, 5
+"""Of hidden layers and of steps, what whole fits of a release keep: an audit makes hundreds."""
 _COUNT = re.compile(r"\b(int|Steps|Rounds|Width)\b")
 """Types of whole numbers, as fields name them."""
 

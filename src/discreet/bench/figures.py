@@ -17,15 +17,15 @@ from discreet.bench.tables import shown
 from discreet.files import write_whole
 
 LABELS = {"epsilon": "ε", "phi": "φ", "alpha": "α", "x_steps": "K", "max_degree": "D"}
-ACROSS = 3
+ACROSS = 3  # panels side by side, at most
 FORMATS = ("svg", "png")
-DOTS_PER_INCH = 144
+DOTS_PER_INCH = 144  # two for each point
 APART = 0.25
 """The part of the space between two values of x over which lines are spread, so that their intervals stand apart."""
-MOST_TICKS = 9
-MOST_COLUMNS = 4
-ROW_OF_LEGEND = 0.19
-FINE = (0, (1, 1))
+MOST_TICKS = 9  # with more, their numbers run into one another
+MOST_COLUMNS = 4  # of a legend
+ROW_OF_LEGEND = 0.19  # inches
+FINE = (0, (1, 1))  # dots close together: lines of methods without privacy
 Key = tuple[str, ...]
 
 

@@ -30,7 +30,9 @@ from discreet.errors import (
     UncoveredReleaseError,
 )
 
+# Exit codes: a check that failed, what a user can mend, and EX_SOFTWARE of sysexits.h, which is ours to mend.
 FAILED, MENDABLE, BUG = 1, 2, 70
+# As shells count: 128 and the signal. 13 is SIGPIPE, which not every system names.
 INTERRUPTED, UNREAD, TERMINATED = 128 + signal.SIGINT, 128 + 13, 128 + signal.SIGTERM
 LONGEST = 600
 """Characters of a sentence on standard error: a file name or a value in it may be of any length."""

@@ -13,6 +13,7 @@ from discreet.errors import EngineError, ParameterError
 from discreet.limits import THREADS
 
 CONNECT_SECONDS = 30
+"""How long a scheduler may take to answer before it is said that none does."""
 
 
 @contextmanager

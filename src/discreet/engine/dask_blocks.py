@@ -27,6 +27,7 @@ AHEAD = 2
 TRIES = 5
 """How many workers may die on a block before it is given up: then it is the block's doing, its memory perhaps."""
 TICK = 2.0
+"""Seconds between two looks at whether a worker is left."""
 Progress = Callable[[str, int, int], None]
 
 

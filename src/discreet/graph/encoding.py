@@ -169,7 +169,7 @@ def _encode_category(values: pd.Series, column: Column) -> tuple[Any, list[str]]
     return block, names
 
 
-_NO_VALUE, _UNKNOWN = -1, -2
+_NO_VALUE, _UNKNOWN = -1, -2  # in the place of a column, which is 0 or more
 
 
 def _code(word: str | None, place: dict[str, int], missing: int | None, other: int | None) -> int:

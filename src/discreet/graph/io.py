@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT, VERSION, WITH_WEIGHTS = "discreet-graph", 1, 2
+"""A file with weights has a number of its own, so that a version that knows none refuses it."""
 
 # -------------------------------------------------------------------- tables
 

@@ -25,6 +25,7 @@ OtherLabels = Literal["refuse", "ignore"]
 ID_COLUMNS = ("id", "node", "node_id")
 LABEL_COLUMNS = ("label", "class", "y")
 SPLIT_COLUMNS = ("split",)
+# What a column of splits may say, and the number of each mask.
 _SPLIT_WORDS = {"train": 1, "val": 2, "valid": 2, "validation": 2, "test": 3}
 
 

@@ -42,6 +42,7 @@ _MOST_BYTES = 1 << 38  # 2³² blocks of 64 bytes: all that ChaCha20's counter n
 _CHUNK = 1 << 10
 """Numbers at once, so that a table of their bits stays in cache."""
 _ZEROS = memoryview(bytes(1 << 16))
+"""What is enciphered, so much at once: the cipher of zeros is its key stream."""
 
 
 class BitStream:

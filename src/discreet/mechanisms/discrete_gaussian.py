@@ -43,10 +43,10 @@ from discreet.errors import ParameterError
 from discreet.mechanisms.bits import BitStream, Size, WordArray, exp_bounds
 from discreet.ops.compiled import compiled
 
-SMALLEST_SIGMA, LARGEST_SIGMA = Fraction(1, 4), Fraction(1 << 44)
-CELL_BITS = 14
+SMALLEST_SIGMA, LARGEST_SIGMA = Fraction(1, 4), Fraction(1 << 44)  # what is drawn stays below 2⁵³, exact in doubles
+CELL_BITS = 14  # of a proposal; with as many cells, 19 of 20 need no second look
 CELLS = 1 << CELL_BITS
-SLACK = 2.0**-20
+SLACK = 2.0**-20  # far above what doubles err by: see the bound above
 _LOOK = 4  # words of a proposal that takes a second look: itself, U, stair and place
 _CHUNK = 1 << 13  # words drawn at a time: 64 KiB, which stay near the processor
 _REACH = 3.9  # how many σ the columns cover; the rest, one in ten thousand, is the tail

@@ -65,6 +65,7 @@ MARGIN = Fraction(1, 1 << 50)
 MOST_STEPS = 1 << 62
 """Values are cut off there: half of what int64 holds."""
 SENSITIVITIES = (2.0**-300, 2.0**300)
+"""Within which steps, noise and their squares are doubles that neither vanish nor overflow."""
 SMALLEST_MULTIPLIER = 2.0**-30
 """Below it noise is no noise, and the step of the grid would be the larger part."""
 MOST_NOISE = 1 << 34

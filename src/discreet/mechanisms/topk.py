@@ -32,6 +32,7 @@ __all__ = [
 _ROUNDING = 1e-9
 """What clipping in floating point may leave above the clip, relative."""
 _CHUNK = 1 << 22
+"""Scores at once: 32 MiB of doubles."""
 
 
 def picks_of(stage: Stage) -> TopPicks:

@@ -33,6 +33,7 @@ PUBLIC_TRAININGS = {"mlp": 1, "dp-mlp": 0, "gap": 2, "hop-bayes": 1, "dp-gnn": 0
 SUMS_OVER_EDGES = (NeighbourSums, ReceivedMessages, ReceivedLabels, LinkTable, LabelLinks)
 
 LIBRARIES = 0.45 * GIB
+"""What a process that has imported PyTorch and the rest holds before it reads a graph."""
 READING = 80
 """Bytes per edge while a graph is built: both directions as 64-bit keys, sorted. (A fit holds 16.)"""
 COPIES = 8
@@ -41,6 +42,7 @@ COPIES = 8
 FLOPS = 1.3e10
 """Multiplications and additions per second, in layers of common widths."""
 PER_STEP = 1e-3
+"""Seconds of a training step beside its arithmetic."""
 PER_NUMBER = 0.7e-6
 """Seconds to draw the noise of one released number and to read it."""
 PER_TERM = 3.5e-9

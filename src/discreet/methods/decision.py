@@ -20,7 +20,9 @@ DecideBy = Literal["balanced-accuracy", "macro-f1"]
 _TRIED = 101
 """Quantiles of the margins at which a class is tried."""
 _ROUNDS = 2
+"""How often every class is tried: the weights of the others have moved since the first time."""
 _TINY = 1e-12
+"""Probabilities are held above it, and scores that are nearer than that are equal."""
 _LARGEST = 1e4
 """No class is weighed further from another than this."""
 

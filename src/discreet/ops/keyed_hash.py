@@ -18,8 +18,9 @@ HashArray = npt.NDArray[np.uint64]
 State = tuple[HashArray, HashArray, HashArray, HashArray]
 
 _CHUNK = 1 << 14  # four state words of a chunk stay in the cache
+# SipHash's: "somepseudorandomlygeneratedbytes" as four words, and the length of a message in its last byte.
 _INITIAL = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
-_LENGTH_WORD = np.uint64(16 << 56)
+_LENGTH_WORD = np.uint64(16 << 56)  # two words of eight bytes
 
 
 def derive_key(secret: bytes, purpose: str) -> bytes:

@@ -28,6 +28,7 @@ CANCELLATION = 64.0
 FEW = 16
 """Roundings beside those of sums: square roots, products, quotients."""
 _BLOCK = 1 << 22
+"""Numbers of a block that is worked out at once: 32 MiB of doubles."""
 _CACHED = 1 << 17
 """Doubles of a block of rows that is turned into doubles and multiplied: about what a processor's cache holds."""
 _LEAST_ROWS = 128

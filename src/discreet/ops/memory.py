@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-GIB = 1 << 30
+GIB = 1 << 30  # bytes
 _MEMINFO = Path("/proc/meminfo")
 
 

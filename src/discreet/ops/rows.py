@@ -34,7 +34,7 @@ from discreet.workers import thread_count
 _MARGIN = 1 - 1e-6
 # Sums over a million neighbours in double precision err by less than this part.
 _DOUBLE_MARGIN = 1 - 1e-10
-_AT_ONCE = 1 << 14
+_AT_ONCE = 1 << 14  # rows, see portions
 # Binary places of rows that are multiplied with their sums, see lattice_products.
 PRODUCT_PLACES = 12
 # Sums below and above are multiplied apart.
@@ -163,6 +163,7 @@ def unit_rows(rows: Array) -> Array:
 LENGTH_COLUMNS = 18
 """Columns that say how long a row was: one for each power of two from 2⁻⁸ to 2⁹."""
 _SHORTEST = -8
+"""The power of the first of them."""
 
 
 def rows_of_norm(rows: Features, norm: float, length_norm: float = 0.0) -> Features:

@@ -19,6 +19,7 @@ from discreet.privacy.calibration import MOST_STEPS
 MOST_STAGES = 10_000
 """Far above any plan; a certificate that anybody may have made must not fill memory."""
 
+# Bounds of what is written, each far above what a plan has: anybody may have made a certificate.
 Text = Annotated[str, Field(max_length=20_000)]
 Count = Annotated[int, Field(ge=0, le=NODES.high)]
 Whole = Annotated[int, Field(ge=1, le=MOST_STEPS)]

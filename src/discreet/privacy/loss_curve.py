@@ -27,6 +27,7 @@ from discreet.privacy.events.grids import RDP_ORDERS
 from discreet.privacy.events.node_sampling import before_sampling
 
 _STEPS = np.geomspace(1e-3, 4.0, 40)
+"""The h that :meth:`LossCurve.exceeds` tries: each of them gives a bound, and the least is taken."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from discreet.limits import LAYERS, WIDTH, Limit, shown
 
 PLAIN_ACTIVATIONS = ("relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 _RATE, _SLOPE = Limit(0.0, 0.99), Limit(0.0, 1.0)
+"""Dropout of everything would leave nothing to learn from, and what remains is divided by the rest."""
 MOST_ITEMS = 8 * LAYERS.high
 """Layers of every kind, activations and sums included: eight for each linear map that is allowed."""
 

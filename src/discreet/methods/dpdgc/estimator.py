@@ -65,6 +65,9 @@ PLAIN_WIDTH = 128
 WIDE = 256
 """Width where it does no harm: rows are reduced to few directions before anything is trained on them."""
 DEFAULT_SPLIT = (0.3, 0.3, 0.7)
+"""Shares of W, Z and the joint network; moving a half between the first two makes no
+difference beyond chance (docs/defaults.md).
+"""
 
 
 @dataclass(eq=False, repr=False)

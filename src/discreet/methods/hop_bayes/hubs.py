@@ -95,6 +95,7 @@ def hub_messages(rows: FloatArray, noise_std: float, bound: float) -> SingleArra
 
 _DROPOUT = 0.5
 _OWN_DROPOUT = 0.5
+"""Of the network, and of what the node model says of a node itself: half, as by default in gap."""
 _BLOCKS = 5
 """Own probabilities; sums and what hubs tell, each damped and as directions."""
 

@@ -26,6 +26,7 @@ from discreet.training.networks import module_state, restore_module
 FEW = 0.2
 """Labels are few where no more than this share of the nodes is for training."""
 _TEMPERATURES = np.geomspace(0.02, 8.0, 61)
+"""Tried for logits that are too timid or too sure; neighbours differ by a tenth."""
 _JUDGES = 50_000
 """Labels that one number is fitted to at most: more would only take time."""
 

@@ -28,6 +28,7 @@ SECOND = "second evidence"
 WEIGHTS = "weights"
 
 LINKS_PART, WEIGHTS_PART = 0.02, 0.02
+"""Parts of the budget for a table of a few numbers, and for a few weights: sums over everybody, which need little."""
 FULL_CLARITY = 2.5
 """From this μ√D on, noise leaves enough of what neighbours tell for evidence to take all that it may."""
 FULL_PULL = 20.0

@@ -4,6 +4,7 @@ from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Preset
 
 _COVERS = {"none": "weights+predictions", "local": "weights+predictions"}
 
+# What both papers train with; K for features and labels.
 _PAPER = {"x_steps": 16, "y_steps": 2, "hidden": 16, "learning_rate": 0.01, "epochs": 500, "patience": 500}
 _VALIDATED = "the epoch is chosen by noisy reports of validation nodes, never by their labels"
 

@@ -28,8 +28,9 @@ from discreet.training.networks import module_state, restore_module
 CANDIDATES = (5.0, 10.0, 20.0, 40.0)
 """Numbers of similar nodes among which ``threshold="validated"`` chooses."""
 
-# Walk lengths and dimensions of the paper's appendix.
+# Walk lengths of the paper's appendix,
 _LENGTH = {"deepwalk": 40, "node2vec": 35, "grarep": 30}
+# and dimensions.
 _DIMENSIONS = {"deepwalk": 68, "node2vec": 64}
 
 

@@ -34,7 +34,7 @@ from discreet.errors import PrivacyError
 from discreet.limits import TRIALS
 from discreet.privacy.events.grids import RDP_ORDERS
 
-LOGARITHMIC, GEOMETRIC = 0.0, 1.0
+LOGARITHMIC, GEOMETRIC = 0.0, 1.0  # η of the law
 SHAPES = {"logarithmic": LOGARITHMIC, "geometric": GEOMETRIC}
 _HAIR = 1e-9
 """γ is rounded to the side on which the bound holds: up where it is drawn with, down where it is accounted."""

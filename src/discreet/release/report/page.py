@@ -32,10 +32,13 @@ from discreet.release.report.words import Names, promise_of
 from discreet.release.verify import SIGNED, Examined, examine
 
 BELIEFS = (0.01, 0.1, 0.5)
+"""How sure somebody may have been before: examples, from a guess to an even bet."""
 DOUBLINGS = (0, 1, 2, 3)
+"""Groups of one, two, four and eight units: where there is a rule for two, it doubles."""
 MORE, NO_BOUND = "more", "no bound is known"
 NOTHING_LEFT = 20.0
 """ε at which odds may grow 485 million fold: what still larger groups lose is not computed, for that takes seconds."""
+# Ticks of an axis from nothing to all.
 SHARES = [(0.0, "0 %"), (0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (1.0, "100 %")]
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+# Of a picture in points, and the margins in which its numbers and names stand.
 WIDTH, HEIGHT = 420, 290
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 44
 
