@@ -35,7 +35,7 @@ def gaussian_plan(epsilon: float) -> Plan:
 @cache
 def audited_gaussians(epsilon: float, attempt: int) -> StatisticalReport:
     """Run once for the tests that look at the same outcome; a further attempt draws anew."""
-    return audit_curator(gaussian_plan(epsilon), runs=15_000, alpha=ALPHA)
+    return audit_curator(gaussian_plan(epsilon), runs=6_000, alpha=ALPHA)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
@@ -88,15 +88,14 @@ def test_noisy_steps_come_near(batch_size: int | None, sampling: str, change: st
     assert found.curator.epsilon > (0.02 if sampling == "fixed" else 0.15) * 4.0
 
 
-@pytest.mark.parametrize(
-    ("name", "spec"), [("gap", "edge"), ("dp-gnn", "node:owned,max_degree=3,change=null"), ("gcon", "edge")]
-)
+@pytest.mark.parametrize(("name", "spec"), [("dp-gnn", "node:owned,max_degree=3,change=null"), ("gcon", "edge")])
 def test_whole_fits(name: str, spec: str) -> None:
+    """Those of gap are looked at beside the faults that are planted in it (tests/soundness)."""
     whole = {"batch_size": None} if name == "dp-gnn" else {}  # exact, so calibrated in no time
     estimator = honest(name, spec, 8.0, **whole)
     pair = worst_pair(estimator, tries=2)
     assert pair.score > 0
-    found = audit_pipeline(estimator, pair, runs=80, alpha=ALPHA)
+    found = audit_pipeline(estimator, pair, runs=70, alpha=ALPHA)
     assert found.passed, found.violations
     assert found.pipeline is not None
 

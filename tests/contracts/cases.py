@@ -76,7 +76,7 @@ def _supported(name: str, spec: str) -> bool:
 
 
 CASES = [
-    MethodCase(partial(make, name, spec), pairs=effort(10, 25))
+    MethodCase(partial(make, name, spec), pairs=effort(5, 25))
     for name, declared in list_methods().items()
     for kind in declared.levels
     for spec in (SPECS[kind][:1] if name in PRESETS else SPECS[kind])

@@ -101,16 +101,8 @@ def _watched(add_noise: Callable[[Stage, np.ndarray, np.ndarray], np.ndarray]) -
         return noted(stage, value, step(self, stage, run, batch, value, terms))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            Curator, "_answer", lambda self, stage, run, value: noted(stage, value, one(self, stage, run, value))
-        )
-        patch.setattr(
-            Curator,
-            "_answer_step",
-            lambda self, stage, run, batch, value, terms: noted(
-                stage, value, step(self, stage, run, batch, value, terms)
-            ),
-        )
+        patch.setattr(Curator, "_answer", answer)
+        patch.setattr(Curator, "_answer_step", answer_step)
         yield seen
 
 

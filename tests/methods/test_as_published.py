@@ -19,6 +19,9 @@ from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import parse_level
 from discreet.release.verify import verify
 
+EPSILON = 0.25
+"""Small: what a claim really spends is many times that, and loss distributions that wide take long."""
+
 CASES: list[tuple[type[NodeClassifier], str, dict[str, Any], float | None]] = [
     (DPAR, "node:owned,max_degree=2", {"sources": 10, "steps": 2, "node_rate": 0.5, "batch_size": 5}, None),
     (DPDGC, "edge", {"embedding": "trained", "embedding_steps": 2, "epochs": 1}, math.sqrt(2)),
@@ -36,11 +39,11 @@ CASES: list[tuple[type[NodeClassifier], str, dict[str, Any], float | None]] = [
 def test_it_is_a_claim_that_covers_nothing(
     kind: type[NodeClassifier], spec: str, settings: dict[str, Any], ratio: float | None, tmp_path: Path
 ) -> None:
-    graph, privacy = split(csbm(60, 6), "60/20/20", 0), Privacy(parse_level(spec), 2.0)
+    graph, privacy = split(csbm(60, 6), "60/20/20", 0), Privacy(parse_level(spec), EPSILON)
     made = kind(privacy, accounting="as-published", insecure_noise_seed=1, **settings)
     plan = made.plan_for(graph)
-    assert (plan.accounting, plan.covers, plan.epsilon) == ("as-published", "nothing", 2.0)
-    assert min(plan.spend().values()) > 2.0
+    assert (plan.accounting, plan.covers, plan.epsilon) == ("as-published", "nothing", EPSILON)
+    assert min(plan.spend().values()) > EPSILON
     assert "NOT VERIFIED" in str(plan)
     assert "are covered" not in str(plan)
     if ratio is not None:

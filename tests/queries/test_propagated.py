@@ -16,6 +16,7 @@ from discreet.queries.propagated import (
     reversible_bound,
     row_norm_bound,
 )
+from tests.effort import effort
 from tests.ops.restart_by_hand import INF, graph_of, matrix
 
 ALPHAS = (0.05, 0.1, 0.2, 1 / 3, 0.4, 0.5, 0.6, 0.8, 0.95)
@@ -70,10 +71,11 @@ def random_pairs(rng, count):
         yield n, kept | {(0, 1)}, kept
 
 
+@pytest.mark.effort
 def test_sensitivity_holds_on_adversarial_and_random_graphs(record_property):
     """Σ‖z − z′‖ for the worst unit features against the bound; the largest ratio is the tightness."""
     rng = np.random.default_rng(3)
-    pairs = adversarial_pairs() + list(random_pairs(rng, 20))
+    pairs = adversarial_pairs() + list(random_pairs(rng, effort(8, 40)))
     tightest = {}
     for alpha, m in itertools.product(ALPHAS, STEPS):
         bound = restart_sensitivity(alpha, [m])

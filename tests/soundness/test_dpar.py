@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy.stats import norm
 
 from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import reads_entries, small_graph
-from discreet.audit.statistical import ALPHA, audit_curator, audit_pipeline
+from discreet.audit.statistical import audit_curator, audit_pipeline
 from discreet.audit.worst_pairs import WorstPair, shaped_pairs, worst_pair
 from discreet.graph.graph import Graph
 from discreet.mechanisms import curator as curators
@@ -39,6 +40,10 @@ CORA_ML = PublishedSetting(
 )
 
 
+COINS = (0, 1)
+"""Seeds of replay: under one the hub is sampled, and under the other not."""
+
+
 def audited(level=None, **parameters):
     given = {"steps": 2, "hidden": 4, "top_k": 1, "structure_share": 0.5, "insecure_noise_seed": 3, **parameters}
     return DPAR(Privacy(level or NodeLevel(), 4.0, 1e-3), **given)
@@ -61,7 +66,7 @@ def test_replay_with_structure(mechanism, edges, change, rate, record_property):
     model = audited(level, mechanism=mechanism, node_rate=rate)
     report = replay_audit(model, graphs_under(level), pairs=effort(5, 20))
     for pair in shaped_pairs(level):
-        for coins in range(3 if rate < 1 else 1):
+        for coins in COINS if rate < 1 else COINS[:1]:
             replay_pair(model, *pair, seed=coins, report=report)
     record_property("ratio", report.ratio)
     assert report.passed, report.violations[:3]
@@ -84,7 +89,7 @@ def graphs_under(level):
 @pytest.mark.parametrize("change", ["null", "replace"])
 def test_the_pair_that_whole_fits_run_on_moves_picks_and_steps(mechanism, change, rate):
     model = audited(NodeLevel(3, change=change), mechanism=mechanism, node_rate=rate)
-    assert worst_pair(model, tries=5).reached == 2
+    assert worst_pair(model, tries=0).reached == 2
 
 
 def test_replay_with_more_users():
@@ -268,7 +273,7 @@ def test_whole_fits_on_a_star_prove_the_claim_wrong(mechanism, leaves, record_pr
 @pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
 def test_the_curator_alone_proves_it_wrong_too(mechanism):
     plan = published_star(1.0, mechanism).plan(star(True).public)
-    found = audit_curator(plan, runs=200)
+    found = audit_curator(plan, runs=100)
     assert not found.passed
 
 
@@ -276,8 +281,11 @@ FALSE_ALARM = 1e-6
 """The chance that a bound that holds is called broken: noise is fresh, and the suite runs often."""
 
 
-def audited_selection(mechanism, alpha):
-    """The rigorous selection at ε = 3 on worst scores: every candidate moves all the way."""
+@cache
+def audited_selection(mechanism, attempt):
+    """The rigorous selection at ε = 3 on worst scores: every candidate moves all the way. Run once for the tests that
+    look at the same outcome; a further attempt draws anew.
+    """
     model = DPAR(
         Privacy(NodeLevel(), 3.0, 1e-2),
         mechanism=mechanism,
@@ -287,19 +295,19 @@ def audited_selection(mechanism, alpha):
         steps=1,
         hidden=2,
     )
-    return audit_curator(model.plan(star(True, leaves=5).public), runs=1500, alpha=alpha)
+    return audit_curator(model.plan(star(True, leaves=5).public), runs=1500, alpha=FALSE_ALARM)
 
 
 @pytest.mark.parametrize("mechanism", ["em0", "em1", "gm"])
 def test_the_rigorous_selection_stays_below_its_epsilon(mechanism):
-    found = audited_selection(mechanism, FALSE_ALARM)
+    found = audited_selection(mechanism, 1)
     assert found.passed, found.violations
 
 
 @pytest.mark.chance
 @pytest.mark.parametrize("mechanism", ["em0", "em1"])  # gm shows one noisy entry of many
-def test_the_rigorous_selection_comes_near_its_epsilon(mechanism, record_property):
-    found = audited_selection(mechanism, ALPHA)
+def test_the_rigorous_selection_comes_near_its_epsilon(mechanism, attempt, record_property):
+    found = audited_selection(mechanism, attempt)
     record_property("epsilon at least", found.curator.epsilon)
     assert found.curator.epsilon > 0.25 * 3.0
 
@@ -312,7 +320,7 @@ def test_half_of_the_gumbel_noise_is_caught(monkeypatch):
         return topk.release_gumbel(value, stage.scaled(0.25), rng)
 
     monkeypatch.setitem(curators.MECHANISMS, topk.GUMBEL, too_little)
-    assert not audit_curator(plan, runs=1500).passed
+    assert not audit_curator(plan, runs=1000).passed
 
 
 def test_sampled_plans_pass():
@@ -320,5 +328,5 @@ def test_sampled_plans_pass():
     model = DPAR(Privacy(NodeLevel(), 0.5, 1e-2), node_rate=0.1, steps=1, hidden=2, top_k=1)
     found = audit_curator(model.plan(star(True).public), runs=200)
     assert found.passed, found.violations
-    found = audit_pipeline(model, WorstPair(star(True), star(False), 1.0), runs=100)
+    found = audit_pipeline(model, WorstPair(star(True), star(False), 1.0), runs=70)
     assert found.passed, found.violations

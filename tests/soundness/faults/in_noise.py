@@ -23,6 +23,7 @@ from tests.soundness.faults.in_methods import DP_MLP, DPGCN, GAP_EDGE, GCON, LPG
 from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
+ONE_STEP = Subject("gap", "node:owned,max_degree=3", 1.0, (("hops", 1), ("steps", 1), ("head_steps", 1)))
 STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 40),), runs=400)
 
 # -------------------------------------------------------------------- scale and law
@@ -162,8 +163,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     float_gaussian(patch, mixed)
 
 
-@fault("the same secret key in every fit", "fits",
-       Subject("gap", "node:owned,max_degree=3", 1.0, (("hops", 1), ("steps", 1), ("head_steps", 1))), "fresh noise")  # fmt: skip
+@fault("the same secret key in every fit", "fits", ONE_STEP, "fresh noise")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(16))
 
