@@ -17,7 +17,7 @@ from discreet.ops.sparse import SparseMatrix
 from discreet.training import networks
 from discreet.training.encoder_modules import build_encoder, read_encoder
 from discreet.training.networks import ACTIVATIONS, MLP, Head, HeadBeside
-from tests.ops.test_row_products import subsets
+from tests.ops.test_rows_products import subsets
 
 COUNT, CLASSES = 331, 7
 

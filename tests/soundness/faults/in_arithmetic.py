@@ -25,7 +25,9 @@ EMPTY_SLOTS = SuiteTest(
     "test_egonets.py", "tests.ops.test_egonets:test_empty_slots_read_nobodys_record", arguments=(False,)
 )
 LIMITS = SuiteTest(
-    "test_limits.py", "tests.methods.test_limits:test_a_limit_refuses_with_one_sentence", arguments=(1e-7,)
+    "test_parameters_limits.py",
+    "tests.methods.test_parameters_limits:test_a_limit_refuses_with_one_sentence",
+    arguments=(1e-7,),
 )
 COMPOSED = SuiteTest(
     "test_accountants.py",
