@@ -34,7 +34,7 @@ SPECS = {
     "local": ("local", "local:features", "local:labels"),
 }
 # Fields that decide how long a fit takes, where a method has them.
-QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "head_steps": 2, "batch_size": 3}
+QUICK = {"epochs": 1, "hidden": 4, "steps": 2, "head_steps": 2, "embedding_steps": 2, "batch_size": 3}
 # Other settings of a method that is here at every level itself.
 PRESETS = ("dp-sage",)
 # What some methods demand and none may guess; small graphs have standard normal features.

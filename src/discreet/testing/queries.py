@@ -195,7 +195,7 @@ def _up_to_names(n: int, directed: bool) -> tuple[Array, ...]:
     """One matrix for each class of graphs that are equal but for the names of their ``n`` nodes."""
     cells = [(u, v) for u in range(n) for v in range(n) if (u != v if directed else u < v)]
     renamings = [np.array(names) for names in itertools.permutations(range(n))]
-    found = {}
+    found: dict[bytes, Array] = {}
     for chosen in itertools.product((False, True), repeat=len(cells)):
         adjacency = np.zeros((n, n), dtype=np.bool_)
         for cell, here in zip(cells, chosen, strict=True):
