@@ -35,7 +35,7 @@ def gaussian_plan(epsilon: float) -> Plan:
 @cache
 def audited_gaussians(epsilon: float, attempt: int) -> StatisticalReport:
     """Run once for the tests that look at the same outcome; a further attempt draws anew."""
-    return audit_curator(gaussian_plan(epsilon), runs=6_000, alpha=ALPHA)
+    return audit_curator(gaussian_plan(epsilon), runs=15_000, alpha=ALPHA)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
