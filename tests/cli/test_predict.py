@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from discreet.cli.output import warn_of_ranges
+from discreet.graph.datasets import load
+from discreet.privacy.levels import NodeLevel
+from discreet.release.load import load_release
 from tests.cli.helpers import QUICK, refused, run
 
 
@@ -176,3 +181,16 @@ def test_existing_output_is_never_touched(capsys: pytest.CaptureFixture[str], re
 def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str], release: Path) -> None:
     arguments = ["predict", str(release), "--data", "csbm", "--out", "p.csv"]
     assert "toaster" in refused(capsys, *arguments, "--device", "toaster")
+
+
+def test_a_column_in_other_units_is_named(capsys: pytest.CaptureFixture[str], tables: Path, release: Path) -> None:
+    """Where features are public; a release at node level says nothing of private ones."""
+    table = pd.read_csv(tables / "nodes.csv")
+    (table.assign(height=5 + 100 * table["height"].abs())).to_csv(tables / "nodes.csv", index=False)
+    arguments = ["predict", str(release), "--data", str(tables), "--undirected", "--public-graph"]
+    code, _, err = run(capsys, *arguments, "--out", "p.csv")
+    assert code == 0
+    assert re.search(r"warning: column 'height': \d+% of the cells are \S+ or above, .* same units", err)
+    assert "weight" not in err
+    warn_of_ranges(load(str(tables), schema=load_release(release).schema_), NodeLevel())
+    assert capsys.readouterr().err == ""

@@ -125,3 +125,38 @@ def test_text_without_end_is_refused_with_the_way_out() -> None:
     table = pd.DataFrame({"name": [f"person {place}" for place in range(200)]})
     with pytest.raises(GraphError, match=r"200 different values.*--column ignore=name"):
         measure(table, ["name"], {})
+
+
+@pytest.mark.parametrize("word", ["n/a", "NA.", "?", "-", "unknown"])
+def test_words_for_unknown_among_numbers_are_missing_values(word: str) -> None:
+    if word == "NA.":
+        word = "n.a."
+    table = pd.DataFrame(
+        {"risk": ["1.5", word, "3.5", "2"], "member": ["1", "0", word, "1"], "code": ["a", word, "2", "3"]}
+    )
+    risk, member, code = measure(table, list(table), {})
+    assert (risk.kind, risk.missing, member.kind, member.missing) == ("numeric", "indicator", "boolean", "indicator")
+    assert code.kind == "category"
+    assert word in (code.categories or ())
+    matrix, names = encode(table, [risk, member])
+    assert names == ("risk", "risk (missing)", "member", "member (missing)")
+    np.testing.assert_array_equal(matrix[:, 1], [0, 1, 0, 0])
+    np.testing.assert_array_equal(matrix[:, 3], [0, 0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "cells", [["1.5", "2.5", "3,500.25", "0.1"], ["1.5 EUR", "2.5", "3.25"], ["1.5", "2.5", "high"]]
+)
+def test_broken_numbers_are_no_categories(cells: list[str]) -> None:
+    with pytest.raises(GraphError, match=r"looks like numbers, but .* in row \d is none"):
+        measure(pd.DataFrame({"balance": cells}), ["balance"], {})
+    many = [*(str(number) for number in range(150)), "1,000"]
+    with pytest.raises(GraphError, match=r"looks like numbers, but '1,000' in row 150 is none"):
+        measure(pd.DataFrame({"balance": many}), ["balance"], {})
+    (codes,) = measure(pd.DataFrame({"code": ["1", "2", "3A"]}), ["code"], {})
+    assert codes.categories == ("1", "2", "3A")
+
+
+def test_fractions_that_are_text_are_numbers_and_whole_ones_may_be_codes() -> None:
+    value, code = measure(pd.DataFrame({"value": ["1.5", "2", "3.5"], "code": ["01", "2", "3"]}), ["value", "code"], {})
+    assert (value.kind, code.kind) == ("numeric", "category")

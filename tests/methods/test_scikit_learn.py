@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 import discreet
 from discreet.audit.small_graphs import small_graph
-from discreet.errors import DiscreetError, ParameterError, UnsupportedError
+from discreet.errors import DiscreetError, GraphError, ParameterError, UnsupportedError
 
 PRIVACY = discreet.Privacy(discreet.EdgeLevel(), epsilon=1.0)
 
@@ -114,6 +114,13 @@ def test_tools_that_take_rows_say_what_to_use(use, graph):
         with pytest.raises(UnsupportedError, match=r"discreet\.tune") as caught:
             use(discreet.GAP(PRIVACY, epochs=1), graph)
     assert "\n" not in str(caught.value)
+
+
+def test_a_graph_without_labels_is_refused(graph):
+    bare = dataclasses.replace(graph, labels=np.full(graph.num_nodes, -1), num_classes=0)
+    for use in (lambda model: model.fit(bare), lambda model: model.plan(bare.public)):
+        with pytest.raises(GraphError, match="no class to learn"):
+            use(discreet.GAP(PRIVACY))
 
 
 def test_everything_else_may_ask_what_an_estimator_is(graph):

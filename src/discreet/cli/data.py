@@ -26,7 +26,8 @@ CONVERT = "convert"
 MOST_ROWS = 200  # what a person reads; --json has all of it
 DRAFT = (
     "A draft, read off the table: ranges, categories and classes are those that occur.\n"
-    "Before you use it at the levels node, neighbor or local, edit every one of them to what is public knowledge."
+    "Before you use it at the levels node, neighbor or local, edit every range, category and class to what is public "
+    "knowledge."
 )
 
 
@@ -130,4 +131,4 @@ def _draft(graph: Graph, path: Path) -> None:
     if graph.schema is None:
         raise ParameterError("a .npz file has no columns to write a schema of")
     write_whole(path, write_schema(graph.schema, DRAFT))
-    print(f"{path} is a draft that was read off the table: {DRAFT.splitlines()[1]}", file=sys.stderr)
+    print(f"{path} is a draft that was read off the table. {DRAFT.splitlines()[1]}", file=sys.stderr)

@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.declared import BesideMlp, Delta, Json, Release
 from discreet.cli.options import ComputeOptions, DataOptions, LedgerOptions, delta_of
-from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text
+from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -46,6 +46,7 @@ def evaluate(
     if beside_mlp:
         check_features_alone(estimator)
     graph = data.load(level, estimator.schema_)
+    warn_of_ranges(graph, level)
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)
         return

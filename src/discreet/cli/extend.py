@@ -9,7 +9,7 @@ import typer
 
 from discreet.cli.declared import Delta, Json, Release
 from discreet.cli.options import ComputeOptions, GraphOptions, LedgerOptions, StatementOptions, delta_of
-from discreet.cli.output import check_places, report, say
+from discreet.cli.output import check_places, report, say, warn_of_ranges
 
 
 def extend(
@@ -32,6 +32,7 @@ def extend(
     ledger.check()
     estimator = load_release(release, compute.prepare())
     graph = data.read(estimator.schema_)
+    warn_of_ranges(graph, estimator._checked_privacy().level)
     privacy = Privacy(estimator._checked_privacy().level, epsilon, delta_of(delta))
     plan = estimator.plan_extension(graph, privacy)
     entry = ledger.reserve("extend", [plan])

@@ -23,6 +23,10 @@ from discreet.errors import OutputUnusableError, ParameterError
 if TYPE_CHECKING:
     from discreet.training.descent import Progress
 
+if TYPE_CHECKING:
+    from discreet.graph.graph import Graph
+    from discreet.privacy.levels import Level
+
 NOTE = "accuracy is a research figure, outside every guarantee"
 
 
@@ -51,6 +55,16 @@ def check_places(*new: Path | None, beside: Path | None = None) -> None:
 def say(text: object, as_json: bool) -> None:
     """Words for a person: they make way for JSON."""
     print(text, file=sys.stderr if as_json else sys.stdout)
+
+
+def warn_of_ranges(graph: Graph, level: Level) -> None:
+    """Say where a table that a release reads lies far from the ranges of training, if its features are public."""
+    from discreet.graph.account import beyond_ranges
+    from discreet.graph.parts import FEATURES
+
+    if FEATURES not in level.private:
+        for sentence in beyond_ranges(graph):
+            print(f"warning: {sentence}", file=sys.stderr)
 
 
 def report(result: dict[str, Any], as_json: bool) -> None:
@@ -157,7 +171,7 @@ def table_text(result: Mapping[str, Any]) -> str:
     certificate, both = result["certificate"], result["composed"]
     scores = [[_SCORES[key], shown(result[key])] for key in _SCORES if key in result]
     rows = zip(result["classes"], result["precision"], result["recall"], strict=True)
-    counts = [[f"{count:.0f}" for count in row] for row in result["confusion"]]
+    counts = [[str(round(count)) for count in row] for row in result["confusion"]]
     return "\n\n".join(
         [
             aligned(scores),

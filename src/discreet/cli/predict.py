@@ -11,7 +11,7 @@ import typer
 
 from discreet.cli.declared import Json, Release
 from discreet.cli.options import ComputeOptions, GraphOptions
-from discreet.cli.output import check_places, report
+from discreet.cli.output import check_places, report, warn_of_ranges
 from discreet.errors import DataNotFoundError, ParameterError, UncoveredReleaseError
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def predict(
         report({"release": str(release), "nodes": rows_written, "covers": estimator.covers, "out": str(out)}, as_json)
         return
     graph = data.read(estimator.schema_)
+    warn_of_ranges(graph, estimator._checked_privacy().level)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
     table = prediction_table(graph, rows, found, list(estimator.classes_), top)

@@ -8,6 +8,8 @@ from discreet.graph.graph import CLASS_LIST, Graph
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, shorten
 
+MOST = 0.5
+"""The share of cells at an end of a range from which on something seems wrong."""
 TO_BE_DECLARED = "to be declared at this level"
 
 
@@ -40,6 +42,28 @@ def left_out(graph: Graph) -> str | None:
     parts = ((graph.schema.ignored, "nodes"), (graph.schema.edges_ignored, "edges"))
     named = [f"{shorten(names)} of the {table} table" for names, table in parts if names]
     return f"columns that are not read: {'; '.join(named)}" if named else None
+
+
+def beyond_ranges(graph: Graph) -> list[str]:
+    """Numeric columns of which most cells lie at an end of the schema's range or beyond, one sentence each.
+
+    For a table that is read by the schema of a model: another unit than in training looks like this. It reads the
+    features, so it is for levels at which these are public. Columns of mostly zeros, with a range from 0, are common.
+    """
+    columns, names = graph.schema.columns if graph.schema else None, list(graph.feature_names or ())
+    said = []
+    for column in columns or ():
+        if column.kind != NUMERIC or column.range is None or column.name not in names:
+            continue
+        cells = graph.features[:, [names.index(column.name)]]
+        for end, cell, beyond in ((column.range[0], -1.0, "below"), (column.range[1], 1.0, "above")):
+            share = float((cells == cell).sum()) / max(graph.num_nodes, 1)
+            if share > MOST and end != 0 and column.range[0] != column.range[1]:
+                said.append(
+                    f"column {column.name!r}: {share:.0%} of the cells are {end:g} or {beyond}, which is the end of "
+                    "its range in the model; is it in the same units as in training?"
+                )
+    return said
 
 
 def summary_of(graph: Graph) -> list[str]:

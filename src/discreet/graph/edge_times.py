@@ -15,12 +15,14 @@ TIME_COLUMNS = ("time", "timestamp", "date")
 
 
 def select_edges(edges: pd.DataFrame, column: str, until: str) -> pd.DataFrame:
-    """The rows up to a moment.
+    """The rows up to a moment; a moment before all of them is refused.
 
     Guarantee: whether a row is kept depends on that row alone, so two tables that differ in one edge still do after.
     """
     numbers = edges[column].dtype.kind in "iuf"
     kept = _numbers_until(edges[column], until) if numbers else _dates_until(edges, column, until)
+    if len(edges) and not kept.any():
+        raise ParameterError(f"no edge of the table is from {until!r} or before: column {column!r} says when each was")
     return edges[kept].reset_index(drop=True)
 
 

@@ -48,6 +48,24 @@ SKEWED = 10.0  # an upper end so many times further than the middle asks for a l
 DECADES = 1000.0  # what a log scale tells apart: three powers of ten
 WIDE_CATEGORIES = 64  # beyond so many columns of 0 and 1 the matrix is stored sparse
 MISSING_WORDS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+UNKNOWN_WORDS = (
+    "n/a",
+    "#n/a",
+    "n.a.",
+    "na",
+    "<na>",
+    "nan",
+    "null",
+    "nil",
+    "none",
+    "missing",
+    "unknown",
+    "-",
+    "--",
+    "?",
+)
+"""In small letters: what also stands for a missing value among numbers or truths, where no such word is one."""
+_NUMBER_LIKE = r"[-+]?[0-9]+(,[0-9]{3})*([.,][0-9]+)?([eE][-+]?[0-9]+)?"
 _TRUE, _FALSE = ("true", "yes", "t", "y", "1", "1.0"), ("false", "no", "f", "n", "0", "0.0")
 
 
@@ -212,7 +230,7 @@ def _numbers(values: pd.Series) -> Array:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         raise GraphError(f"column {values.name!r} of the node table holds dates: declare it ignore, or write numbers")
-    words = pd.Series(_words(values, keep=set()), dtype=object)
+    words = pd.Series(_known_words(values), dtype=object)
     number = pd.to_numeric(words, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.isnan(number) & words.notna().to_numpy()
     if wrong.any():
@@ -225,7 +243,7 @@ def _numbers(values: pd.Series) -> Array:
 
 
 def _truths(values: pd.Series) -> tuple[Array, BoolArray]:
-    words = [None if word is None else word.lower() for word in _words(values, keep=set())]
+    words = [None if word is None else word.lower() for word in _known_words(values)]
     known: dict[str | None, float] = {**dict.fromkeys(_TRUE, 1.0), **dict.fromkeys(_FALSE, 0.0), None: np.nan}
     wrong = next((row for row, word in enumerate(words) if word not in known), None)
     if wrong is not None:
@@ -249,6 +267,11 @@ def _words(values: pd.Series, keep: set[str]) -> list[str | None]:
         word = str(int(value)) if whole else str(value).strip()
         found.append(None if word in MISSING_WORDS and word not in keep else word)
     return found
+
+
+def _known_words(values: pd.Series) -> list[str | None]:
+    """The cells of a column of numbers or truths as text, None for whatever stands for a missing one."""
+    return [None if word is None or word.lower() in UNKNOWN_WORDS else word for word in _words(values, keep=set())]
 
 
 # -------------------------------------------------------------------- measuring
@@ -324,12 +347,47 @@ def _look_closely(values: pd.Series) -> Column:
     words = {word for word in _words(values, keep=set()) if word is not None}
     if words and all(word.lower() in (*_TRUE, *_FALSE) for word in words):
         return _measured(values, Column(name, BOOLEAN))
+    if _are_written_numbers(words):
+        known = {word for word in words if word.lower() not in UNKNOWN_WORDS}
+        return _measured(values, Column(name, BOOLEAN if known <= {"0", "1"} else NUMERIC))
+    _refuse_broken_numbers(values, words)
     if len(words) > MOST_CATEGORIES:
         raise GraphError(
             f"column {name!r} of the node table is text with {len(words)} different values, too many for categories: "
             f"leave it out (--column ignore={name}), or declare its kind in schema.toml"
         )
     return _measured(values, Column(name, CATEGORY))
+
+
+def _are_written_numbers(words: set[str]) -> bool:
+    """Whether a text column holds numbers alone, fractions among them, or numbers beside words for an unknown one.
+
+    Whole numbers that are written as text and nothing else may be codes: they are categories.
+    """
+    known = {word for word in words if word.lower() not in UNKNOWN_WORDS}
+    if not known or not all(_is_number(word) for word in known):
+        return False
+    return len(known) < len(words) or any("." in word for word in known)
+
+
+def _refuse_broken_numbers(values: pd.Series, words: set[str]) -> None:
+    """Refuse what would become a category of numbers: most values are fractions, or too many for categories."""
+    numbers = {word for word in words if re.fullmatch(_NUMBER_LIKE, word)}
+    fractions = {word for word in numbers if re.search("[.,]", word)}
+    broken = {word for word in words if not _is_number(word)}
+    if broken and 2 * len(numbers if len(words) > MOST_CATEGORIES else fractions) >= len(words):
+        row = next(row for row, word in enumerate(_words(values, keep=set())) if word in broken)
+        raise GraphError(
+            f"column {values.name!r} of the node table looks like numbers, but {values.iloc[row]!r:.60} in row {row} "
+            "is none: mend such cells (no signs for thousands or units), or declare the column category or ignore"
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return np.isfinite(float(word))
+    except ValueError:
+        return False
 
 
 def _measured(values: pd.Series, column: Column) -> Column:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import DataNotFoundError, GraphError
-from discreet.graph.encoding import MISSING_WORDS
+from discreet.graph.encoding import MISSING_WORDS, UNKNOWN_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
 
 
 def _with_decimal_points(table: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
-    """The table with columns of numbers that have decimal commas read as numbers; every cell of them must be one."""
+    """The table with columns of numbers that have decimal commas read as numbers; every known cell must be one."""
     import pandas as pd
 
     for name in table.columns:
@@ -102,6 +102,7 @@ def _with_decimal_points(table: pd.DataFrame, as_text: Collection[str]) -> pd.Da
         if name in as_text or pd.api.types.is_numeric_dtype(cells.dtype):
             continue
         known = cells.dropna().astype(str).str.strip()
+        known = known[~known.str.lower().isin(UNKNOWN_WORDS)]
         if len(known) and known.str.fullmatch(DECIMAL_COMMA).all():
             table[name] = known.str.replace(COMMA, ".").astype(np.float64).reindex(table.index)
     return table

@@ -21,7 +21,7 @@ from torch import nn
 
 from discreet import errors
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
-from discreet.errors import ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.errors import GraphError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
@@ -242,6 +242,8 @@ class NodeClassifier(BaseEstimator):
         validate(type(self), self.method, self.get_params(deep=False))
         privacy = self._checked_privacy()
         level = privacy.level
+        if public.num_classes == 0:
+            raise GraphError("the graph has no labels, so there is no class to learn")
         for facts in (public, *extra):
             self._check_graph(facts, level)
         drafts = self._stages((public, *extra), level)

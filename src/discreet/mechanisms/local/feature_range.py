@@ -19,8 +19,8 @@ def checked_range(feature_range: Any) -> Range:
     """The range as two finite numbers, the lower first; an error that says what to do where it is not."""
     if feature_range is None:
         raise ParameterError(
-            "feature_range must be given: the public range [low, high] of every feature, (0, 1) for example; "
-            "reading it from the data would leak the data"
+            "feature_range must be given: the public range [low, high] of every feature, for example [-1, 1] for "
+            "columns that a schema scales; reading it from the data would leak the data"
         )
     try:
         low, high = (float(end) for end in feature_range)
