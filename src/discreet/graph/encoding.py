@@ -348,8 +348,8 @@ def _look_closely(values: pd.Series) -> Column:
     if words and all(word.lower() in (*_TRUE, *_FALSE) for word in words):
         return _measured(values, Column(name, BOOLEAN))
     if _are_written_numbers(words):
-        known = {word for word in words if word.lower() not in UNKNOWN_WORDS}
-        return _measured(values, Column(name, BOOLEAN if known <= {"0", "1"} else NUMERIC))
+        truths = all(word in ("0", "1") or word.lower() in UNKNOWN_WORDS for word in words)
+        return _measured(values, Column(name, BOOLEAN if truths else NUMERIC))
     _refuse_broken_numbers(values, words)
     if len(words) > MOST_CATEGORIES:
         raise GraphError(
