@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from discreet.errors import GraphError
-from discreet.graph import Graph, from_pandas
+from discreet.graph import Graph, from_pandas, parts
 from discreet.graph.schema import Column, Schema
 from discreet.privacy.levels import parse_level
 
@@ -59,3 +60,29 @@ def test_a_person_who_is_like_nobody_changes_no_fact() -> None:
     assert one.facts == two.facts
     assert one.feature_names == two.feature_names
     assert one.schema == two.schema
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_keys_of_large_features_tell_every_byte_and_know_those_of_earlier_releases(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = np.arange(1, 41, dtype=np.float32).reshape(10, 4)
+
+    def part_of(given: np.ndarray) -> parts.PublicPart:
+        held = sp.csr_array(given) if sparse else given
+        graph = Graph.from_edges([0], [1], held, np.zeros(10, dtype=np.int64), num_classes=2, directed=False)
+        return parse_level("edge").split(graph)[0]
+
+    earlier = parts.public_key(part_of(features))
+    monkeypatch.setattr(parts, "HASHED_AT_ONCE", 24)
+    whole = part_of(features)
+    assert parts.has_key(whole, earlier)
+    assert parts.GraphKeys([b"another", earlier]).find(whole) == 1
+    keys = {parts.public_key(whole)}
+    for place in np.ndindex(*features.shape):
+        other = features.copy()
+        other[place] += 1
+        keys.add(parts.public_key(part_of(other)))
+        assert not parts.has_key(part_of(other), earlier)
+    assert len(keys) == 1 + features.size
+    assert parts.public_key(part_of(features.reshape(5, 8).repeat(2, axis=0))) not in keys

@@ -10,7 +10,8 @@ Caches that were released for a graph are found again by a digest of its public 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -24,6 +25,7 @@ from discreet.graph.clean import UNLABELLED, Features
 from discreet.graph.graph import CLASS_LIST, COLUMNS, DIRECTION, Graph, PublicFacts, checked_mask
 from discreet.graph.schema import AS_IS, shorten
 from discreet.graph.schema_file import line_to_add
+from discreet.workers import thread_count
 
 EDGES, FEATURES, LABELS = "edges", "features", "labels"
 PARTS = frozenset({EDGES, FEATURES, LABELS})
@@ -152,6 +154,11 @@ class PublicPart:
         """A digest of the features."""
         return _features_key(self.features)
 
+    @cached_property
+    def earlier_features_key(self) -> bytes:
+        """The digest that releases before 0.2 hold: the same where features are small."""
+        return _one_digest(self.features) if _is_hashed_in_blocks(self.features) else self.features_key
+
     def labelled(self, mask: BoolArray | None) -> IntArray:
         """The ids of a mask that have a label; none where there is no mask."""
         if mask is None:
@@ -277,8 +284,7 @@ class GraphKeys:
 
     def find(self, part: PublicPart) -> int | None:
         """The number of the graph that this is, or None."""
-        key = public_key(part)
-        return self._keys.index(key) if key in self._keys else None
+        return next((number for number, key in enumerate(self._keys) if has_key(part, key)), None)
 
     def state(self) -> Arrays:
         """``key.0``, ``key.1``, … for the release."""
@@ -298,12 +304,51 @@ def public_key(part: PublicPart) -> bytes:
     return _ids_key(part) if FEATURES in part.private else part.features_key
 
 
+def has_key(part: PublicPart, key: bytes) -> bool:
+    """Whether this is the :func:`public_key` of the part, in this version or an earlier one."""
+    return key == public_key(part) or (FEATURES not in part.private and key == part.earlier_features_key)
+
+
+HASHED_AT_ONCE = 1 << 26
+"""Bytes that one digest takes in (64 MiB); what is larger is cut into blocks, which threads share."""
+
+
 def _features_key(features: Features) -> bytes:
+    """Of small features one digest, of large ones the digest of the digests of their blocks, in order.
+
+    Guarantee: who finds two features with one key has found a collision of SHA-256. Shapes and precisions, which come
+    first, say how long each array is and so where blocks end.
+    """
+    if not _is_hashed_in_blocks(features):
+        return _one_digest(features)
+    kinds = " ".join(str(array.dtype) for array in _arrays(features))
+    found = hashlib.sha256(f"blocks of {HASHED_AT_ONCE}: {features.shape} {kinds}".encode())
+    with ThreadPoolExecutor(thread_count(), thread_name_prefix="digest") as pool:
+        for digest in pool.map(lambda block: hashlib.sha256(block).digest(), _blocks(features)):
+            found.update(digest)
+    return found.digest()
+
+
+def _one_digest(features: Features) -> bytes:
     found = hashlib.sha256(str(features.shape).encode())
-    arrays = [features] if isinstance(features, np.ndarray) else [features.indptr, features.indices, features.data]
-    for array in arrays:
+    for array in _arrays(features):
         found.update(np.ascontiguousarray(array).data)
     return found.digest()
+
+
+def _is_hashed_in_blocks(features: Features) -> bool:
+    return sum(array.nbytes for array in _arrays(features)) > HASHED_AT_ONCE
+
+
+def _blocks(features: Features) -> Iterator[memoryview]:
+    for array in _arrays(features):
+        whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for start in range(0, len(whole), HASHED_AT_ONCE):
+            yield whole[start : start + HASHED_AT_ONCE].data
+
+
+def _arrays(features: Features) -> list[Array]:
+    return [features] if isinstance(features, np.ndarray) else [features.indptr, features.indices, features.data]
 
 
 def _ids_key(part: PublicPart) -> bytes:

@@ -13,7 +13,7 @@ from pydantic import Field
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, LABELS, PublicPart, public_key
+from discreet.graph.parts import FEATURES, LABELS, PublicPart, has_key, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
@@ -196,7 +196,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     def _uncovered(self, part: PublicPart) -> str | None:
         if isinstance(self._checked_privacy().level, NoPrivacy):
             return None
-        here = public_key(part) == self.key_
+        here = has_key(part, self.key_)
         if self.inference == "noisy":
             return None if here else "outputs were released for the training graph alone"
         if self.inference == "visible":
@@ -208,7 +208,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        if self.outputs_ is not None and public_key(part) == self.key_:
+        if self.outputs_ is not None and has_key(part, self.key_):
             logits = torch.from_numpy(self.outputs_)
         else:
             logits = self.network_.on_graph(feature_tensor(part.features, self._device), part)

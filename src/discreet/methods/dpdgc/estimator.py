@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import PublicPart, public_key
+from discreet.graph.parts import PublicPart, has_key, public_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
@@ -356,13 +356,13 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         )
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if public_key(part) == self.key_:
+        if has_key(part, self.key_):
             return None
         return "rows were embedded and released for the nodes of the training graph alone"
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:
-        if public_key(part) != self.key_:
+        if not has_key(part, self.key_):
             raise UnsupportedError(
                 "dpdgc knows the nodes that it was fitted on and no others: it cannot predict on another graph"
             )
