@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.errors import UnsupportedError
 from discreet.ops.affine_calls import AffineCalls
+from discreet.ops.inner_products import row_grams, row_squares
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -152,15 +153,15 @@ class AffineRows:
     def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
         """The sizes of some examples whose rows share the layer."""
         rows = slice(first * self.slots, last * self.slots)
-        blocks = self.gradients[rows].double().reshape(last - first, self.slots, -1)
-        lengths = _lengths(blocks)
+        grams = row_grams(self.gradients[rows], self.slots)
+        lengths = torch.diagonal(grams, dim1=1, dim2=2).sqrt()
         square, parts = torch.zeros_like(lengths[:, 0]), torch.zeros_like(lengths[:, 0])
         if bias:
             alone = lengths.sum(1).square()
-            square = square + blocks.sum(1).square().sum(1) + self._spare() * alone
+            square = square + grams.sum(2).sum(1).clamp_min(0) + self._spare() * alone
             parts = parts + alone
         if weight:
-            found = self._shared_weight(rows, blocks, lengths)
+            found = self._shared_weight(rows, grams, lengths)
             square, parts = square + found.square, parts + found.parts
         return Sizes(square * (1 + gamma(FEW)), parts * (1 + gamma(FEW)))
 
@@ -168,17 +169,31 @@ class AffineRows:
         """What of P² is added to a squared norm: once Γ for its own error, the rest for that of P and of later sums."""
         return 4 * gamma(norm_roundings(self.width, self.slots))
 
-    def _shared_weight(self, rows: slice, blocks: Tensor, lengths: Tensor) -> Sizes:
-        if isinstance(self.inputs, SlotRows):
-            grams = self.inputs.grams(rows.start // self.slots, rows.stop // self.slots)
-            square, others = _gram_squares(grams, blocks), torch.diagonal(grams, dim1=1, dim2=2).sqrt()
-        elif isinstance(self.inputs, SparseMatrix):
+    def _shared_weight(self, rows: slice, grams: Tensor, lengths: Tensor) -> Sizes:
+        if isinstance(self.inputs, SparseMatrix):
+            blocks = _blocks(self.gradients[rows].double(), self.slots)
             square, others = _sparse_squares(self.inputs.scipy_rows(rows.start, rows.stop), blocks)
+        elif isinstance(self.inputs, Tensor) and self._slots_are_many():
+            given = self.inputs[rows]
+            square, others = (
+                _direct_squares(given, self.gradients[rows], self.slots),
+                _lengths(given).view(-1, self.slots),
+            )
         else:
-            given = self.inputs[rows].double().reshape(*blocks.shape[:2], -1)
-            square, others = _dense_squares(given, blocks), _lengths(given)
+            of_inputs = self._input_grams(self.inputs, rows)
+            square, others = (of_inputs * grams).sum(2).sum(1), torch.diagonal(of_inputs, dim1=1, dim2=2).sqrt()
         parts = (others * lengths).sum(1).square()
         return Sizes(square.clamp_min(0) + self._spare() * parts, parts)
+
+    def _slots_are_many(self) -> bool:
+        """So many that the gradient itself is smaller than the rows that it is made of."""
+        inputs, outputs = self.inputs.shape[1], self.gradients.shape[1]
+        return self.slots * (inputs + outputs) > 2 * inputs * outputs
+
+    def _input_grams(self, inputs: Tensor | SlotRows, rows: slice) -> Tensor:
+        if isinstance(inputs, SlotRows):
+            return inputs.grams(rows.start // self.slots, rows.stop // self.slots)
+        return row_grams(inputs[rows], self.slots)
 
     def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
         """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
@@ -191,15 +206,20 @@ class AffineRows:
             product = inputs.transposed_times(gradients * by_row)
         if weight and not isinstance(inputs, Tensor):
             views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
-        for start in range(0, len(gradients), self._rows_at_once()):
-            part = slice(start, start + self._rows_at_once())
-            scaled = gradients[part] * by_row[part]
-            if weight and isinstance(inputs, Tensor):
-                given = inputs[part].double()
+        at_once = min(self._rows_at_once(), len(gradients))
+        ones = by_row.new_ones(at_once)
+        scaled_rows = by_row.new_empty(at_once, gradients.shape[1])
+        given_rows = by_row.new_empty(at_once, inputs.shape[1]) if isinstance(inputs, Tensor) else None
+        for start in range(0, len(gradients), max(at_once, 1)):
+            part = slice(start, min(start + at_once, len(gradients)))
+            count = part.stop - start
+            scaled = torch.mul(gradients[part], by_row[part], out=scaled_rows[:count])
+            if weight and given_rows is not None and isinstance(inputs, Tensor):
+                given = given_rows[:count].copy_(inputs[part])
                 left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
                 views[id(self.layer.weight)].addmm_(left.T, right)
             if bias:
-                views[id(self.layer.bias)].addmv_(scaled.T, scaled.new_ones(len(scaled)))  # twice as fast as a sum
+                views[id(self.layer.bias)].addmv_(scaled.T, ones[:count])  # twice as fast as a sum
 
     def _rows_at_once(self) -> int:
         """Of a block. On a GPU few large ones, for each is a call."""
@@ -354,22 +374,16 @@ def _lengths(rows: Tensor) -> Tensor:
 
 
 def _row_squares(rows: Tensor | SparseMatrix | SlotRows) -> Tensor:
-    return _lengths(rows).square() if isinstance(rows, Tensor) else rows.row_squares
+    return row_squares(rows) if isinstance(rows, Tensor) else rows.row_squares
 
 
-def _gram_squares(grams: Tensor, blocks: Tensor) -> Tensor:
-    """‖Σ_j a_j g_jᵀ‖² of each example, from the inner products of its rows a."""
-    return (grams * (blocks @ blocks.mT)).sum(2).sum(1)
-
-
-def _dense_squares(rows: Tensor, blocks: Tensor) -> Tensor:
-    """‖Σ_j a_j g_jᵀ‖² of each example: by Gram matrices, or through the product itself where slots are many."""
-    slots, width_in, width_out = rows.shape[1], rows.shape[2], blocks.shape[2]
-    if slots * (width_in + width_out) <= 2 * width_in * width_out:
-        return _gram_squares(rows @ rows.mT, blocks)
+def _direct_squares(rows: Tensor, gradients: Tensor, slots: int) -> Tensor:
+    """‖Σ_j a_j g_jᵀ‖² of each example, through the product itself."""
+    width_in, width_out = rows.shape[1], gradients.shape[1]
+    given, blocks = _blocks(rows.double(), slots), _blocks(gradients.double(), slots)
     step = max(1, _BLOCK // max(1, width_in * width_out))
-    parts = [(rows[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(rows), step)]
-    return torch.cat(parts) if parts else rows.new_zeros(0)
+    parts = [(given[i : i + step].mT @ blocks[i : i + step]).square().sum(2).sum(1) for i in range(0, len(given), step)]
+    return torch.cat(parts) if parts else given.new_zeros(0)
 
 
 def _sparse_squares(part: sp.csr_array, blocks: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,59 @@
+"""Inner products in machine code against exact ones, in one thread and in several."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+import torch
+
+from discreet.ops import inner_products
+from discreet.ops.inner_products import row_grams, row_squares
+from discreet.ops.layer_rows import gamma
+
+
+def rows_of(count: int, width: int) -> torch.Tensor:
+    drawn = torch.randn(count, width, generator=torch.Generator().manual_seed(width))
+    return drawn * 10.0 ** torch.arange(-8, 8).repeat(width)[:width]
+
+
+def exact(one: torch.Tensor, other: torch.Tensor) -> Fraction:
+    return sum((Fraction(a) * Fraction(b) for a, b in zip(one.tolist(), other.tolist(), strict=True)), Fraction(0))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("width", [1, 7, 64, 501])
+def test_they_err_by_less_than_is_proved(width: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inner_products, "_PORTION", 4 * width)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    rows, slots = rows_of(12, width), 3
+    squares, grams = row_squares(rows), row_grams(rows, slots)
+    for number, row in enumerate(rows):
+        wanted = exact(row, row)
+        assert abs(Fraction(float(squares[number])) - wanted) <= Fraction(gamma(width)) * wanted
+        for other in range(slots):
+            beside = rows[number - number % slots + other]
+            lengths = Fraction(float(row.double().norm() * beside.double().norm() * (1 + 1e-9)))
+            found = Fraction(float(grams[number // slots, number % slots, other]))
+            assert abs(found - exact(row, beside)) <= Fraction(gamma(width)) * lengths
+
+
+def test_what_is_not_finite_stays_so_and_touches_its_own_example_alone() -> None:
+    rows = rows_of(9, 20)
+    rows[4, 3], rows[7, 1] = float("inf"), float("nan")
+    squares, grams = row_squares(rows), row_grams(rows, 3)
+    assert torch.isfinite(squares).tolist() == [number not in (4, 7) for number in range(9)]
+    assert torch.isfinite(grams).flatten(1).all(1).tolist() == [True, False, False]
+
+
+def test_a_row_has_the_same_bits_wherever_it_stands() -> None:
+    rows = rows_of(30, 37)
+    assert torch.equal(row_squares(rows[5:]), row_squares(rows)[5:])
+    assert torch.equal(row_grams(rows[6:18], 3), row_grams(rows, 3)[2:6])
+
+
+def test_rows_in_half_precision_are_taken_too() -> None:
+    rows = rows_of(6, 5).half()
+    wanted = rows.double().reshape(2, 3, -1)
+    assert torch.allclose(row_grams(rows, 3), wanted @ wanted.mT)
+    assert torch.allclose(row_squares(rows), rows.double().square().sum(1))
