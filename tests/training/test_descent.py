@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from discreet.training import descent
-from discreet.training.descent import ENOUGH_STEPS, LARGEST_BATCH, TrainOptions, train
+from discreet.training.descent import ENOUGH_STEPS, LARGEST_BATCH, Adam, TrainOptions, train
 from discreet.training.networks import Linear
 
 OPTIONS = TrainOptions(epochs=30, learning_rate=0.01, weight_decay=0.0, batch_size=256)
@@ -54,20 +54,22 @@ def test_every_pass_sees_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(torch.cat(seen[i : i + 2]).sort().values.equal(rows) for i in range(0, 20, 2))
 
 
-def test_adam_moves_all_parameters_as_one_by_one() -> None:
-    """Bit for bit what the formula says of each parameter alone, with weight decay."""
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adam_moves_as_its_authors_say(decay: float) -> None:
     generator = torch.Generator().manual_seed(0)
-    together = [torch.randn(shape, generator=generator, requires_grad=True) for shape in ((5, 3), (3,))]
-    alone = [p.detach().clone() for p in together]
-    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in alone]
-    optimizer = descent.Adam(together, weight_decay=0.01)
-    for step in range(1, 5):
-        gradients = [torch.randn(p.shape, generator=generator) for p in together]
-        optimizer.step(gradients, 0.1)
-        for parameter, gradient, (first, second) in zip(alone, gradients, moments, strict=True):
-            total = gradient.add(parameter, alpha=0.01)
-            first.lerp_(total, 1 - 0.9)
-            second.mul_(0.999).addcmul_(total, total, value=1 - 0.999)
-            denominator = (second.sqrt() / (1 - 0.999**step) ** 0.5).add_(1e-8)
-            parameter.addcdiv_(first, denominator, value=-0.1 / (1 - 0.9**step))
-    assert all(torch.equal(one, other) for one, other in zip(together, alone, strict=True))
+    shapes = [(5, 3), (3,), (1, 40)]
+    moved = [torch.randn(shape, generator=generator) for shape in shapes]
+    wanted = [start.double().clone() for start in moved]
+    first, second = [torch.zeros_like(p) for p in wanted], [torch.zeros_like(p) for p in wanted]
+    optimizer = Adam([torch.nn.Parameter(p) for p in moved], weight_decay=decay)
+    parameters = optimizer._parameters
+    for step, rate in enumerate([0.1, 0.05, 0.2, 0.01], start=1):
+        gradients = [torch.randn(shape[::-1], generator=generator).T for shape in shapes]  # not laid out as parameters
+        optimizer.step(gradients, rate)
+        for number, gradient in enumerate(gradients):
+            total = gradient.double() + decay * wanted[number]
+            first[number] = 0.9 * first[number] + 0.1 * total
+            second[number] = 0.999 * second[number] + 0.001 * total**2
+            spread = (second[number] / (1 - 0.999**step)).sqrt() + 1e-8
+            wanted[number] -= rate * first[number] / (1 - 0.9**step) / spread
+    assert all(torch.allclose(p.double(), w, rtol=1e-5, atol=1e-6) for p, w in zip(parameters, wanted, strict=True))

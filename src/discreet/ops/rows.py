@@ -270,10 +270,13 @@ def row_product(rows: Tensor, weight: Tensor) -> Tensor:
     given = rows.flatten(0, -2) if rows.ndim > 2 else rows
     count, outputs = len(given), weight.shape[1]
     if given.requires_grad:  # then the backward pass has as many outputs as there are inputs here
-        given, weight = pad(given, (0, _short(given.shape[1]))), pad(weight, (0, 0, 0, _short(weight.shape[0])))
-    wide = pad(weight, (0, _short(outputs)))
+        short = _short(given.shape[1])
+        given, weight = _padded(given, columns=short), _padded(weight, rows=short)
+    wide = _padded(weight, columns=_short(outputs))
     product = _on_processor(given, wide) if given.device.type == "cpu" else _in_blocks(given, wide)
-    return product[:count, :outputs].reshape(*rows.shape[:-1], outputs)
+    if product.shape != (count, outputs):
+        product = product[:count, :outputs]
+    return product.reshape(*rows.shape[:-1], outputs)
 
 
 def _short(size: int) -> int:
@@ -281,19 +284,24 @@ def _short(size: int) -> int:
     return -size % TILE
 
 
+def _padded(matrix: Tensor, *, rows: int = 0, columns: int = 0) -> Tensor:
+    """With so many rows and columns of zeros more; the matrix itself where there are none, which ``pad`` would copy."""
+    return pad(matrix, (0, columns, 0, rows)) if rows or columns else matrix
+
+
 def _on_processor(rows: Tensor, weight: Tensor) -> Tensor:
     short = _short(len(rows))
     if not short:
         return rows @ weight
     if rows.requires_grad:
-        return pad(rows, (0, 0, 0, short)) @ weight
+        return _padded(rows, rows=short) @ weight
     whole = len(rows) - len(rows) % TILE  # of what is only read, and may be large, the last rows alone are copied
-    return torch.cat([rows[:whole] @ weight, pad(rows[whole:], (0, 0, 0, short)) @ weight])
+    return torch.cat([rows[:whole] @ weight, _padded(rows[whole:], rows=short) @ weight])
 
 
 def _in_blocks(rows: Tensor, weight: Tensor) -> Tensor:
     whole = len(rows) - len(rows) % BLOCK  # the last rows alone are copied to be padded
     parts = [block @ weight for block in torch.split(rows[:whole], BLOCK)] if whole else []
     if whole < len(rows) or not parts:
-        parts.append(pad(rows[whole:], (0, 0, 0, -len(rows) % BLOCK)) @ weight)
+        parts.append(_padded(rows[whole:], rows=-len(rows) % BLOCK) @ weight)
     return parts[0] if len(parts) == 1 else torch.cat(parts)

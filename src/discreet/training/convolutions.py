@@ -35,6 +35,11 @@ class Convolutions(nn.Module):
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
 
+    def first_matrices(self) -> list[Tensor]:
+        """What the rows that the network reads are multiplied by."""
+        layers = [self.neighbors[0], *([] if self.own is None else [self.own[0]])]
+        return [layer.weight for layer in layers if isinstance(layer, Linear)]
+
     def forward(self, x: Tensor | SparseMatrix, matrix: SparseMatrix) -> Tensor:
         """Logits of every node. Multiplying by W first keeps sparse features sparse and hops narrow."""
         last = len(self.neighbors) - 1

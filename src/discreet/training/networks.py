@@ -97,8 +97,8 @@ class Dropout(nn.Module):
         if isinstance(x, SparseMatrix):
             kept = torch.rand(x.nnz, generator=self.generator, device=x.device) >= self.rate
             return x.times((kept / (1 - self.rate)).cpu().numpy())
-        keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.rate
-        return x * keep / (1 - self.rate)
+        drawn = torch.rand(x.shape, generator=self.generator, device=x.device)
+        return x * drawn.ge_(self.rate).div_(1 - self.rate)
 
 
 def generators_of(network: nn.Module) -> set[torch.Generator]:
