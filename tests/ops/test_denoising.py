@@ -43,3 +43,19 @@ def test_remembered_products_are_those_of_the_present_weights() -> None:
         weight.mul_(2)
         assert torch.equal(remembering @ weight, rows @ weight)
     assert (remembering @ weight).requires_grad
+
+
+def test_products_side_by_side_are_those_of_each_matrix() -> None:
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    weights = [torch.nn.Parameter(torch.full((3, width), 1.0 + width)) for width in (2, 4)]
+    remembering = Remembering(rows, weights)
+    for _ in range(3):
+        with torch.no_grad():  # what is found without gradients must not be handed to a pass that needs them
+            assert all(torch.allclose(remembering @ weight, rows @ weight) for weight in weights)
+        made = [remembering @ weight for weight in weights]
+        assert all(torch.allclose(product, rows @ weight) for product, weight in zip(made, weights, strict=True))
+        found = torch.autograd.grad(sum((product.square().sum() for product in made), torch.zeros(())), weights)
+        wanted = [2 * rows.T @ (rows @ weight) for weight in weights]
+        assert all(torch.allclose(one, other) for one, other in zip(found, wanted, strict=True))
+        with torch.no_grad():
+            weights[1].mul_(2)

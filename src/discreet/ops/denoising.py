@@ -49,12 +49,15 @@ class Denoised:
 class Remembering:
     """Rows that remember their last product with each of a network's matrices, until that matrix changes.
 
-    Training and scoring at the same weights then share the widest product, which is most of the work.
+    Training and scoring at the same weights then share the widest product, which is most of the work. Matrices that are
+    ``together`` multiply the rows side by side, so that wide rows are read once for all of them.
     """
 
-    def __init__(self, rows: Tensor | Denoised) -> None:
+    def __init__(self, rows: Tensor | Denoised, together: Sequence[Tensor] = ()) -> None:
         self._rows = rows
+        self._together = tuple(together)
         self._last: dict[int, tuple[int, Tensor]] = {}
+        self._waiting: dict[int, tuple[int, Tensor]] = {}
         self.shape = rows.shape
 
     def __matmul__(self, matrix: Tensor) -> Tensor:
@@ -62,9 +65,19 @@ class Remembering:
         version, known = self._last.get(id(matrix), (-1, None))
         if known is not None and version == matrix._version and not torch.is_grad_enabled():
             return known
-        product = self._rows @ matrix
-        self._last[id(matrix)] = (matrix._version, product.detach())
-        return product
+        version, made = self._waiting.pop(id(matrix), (-1, None))
+        if made is not None and version == matrix._version and torch.is_grad_enabled():
+            return made
+        self._multiply(self._together if any(one is matrix for one in self._together) else (matrix,))
+        return self._waiting.pop(id(matrix), self._last[id(matrix)])[1]
+
+    def _multiply(self, matrices: Sequence[Tensor]) -> None:
+        """Note the products; those that a backward pass can go through wait to be asked for, each once."""
+        product = self._rows @ (matrices[0] if len(matrices) == 1 else torch.cat(list(matrices), dim=1))
+        for matrix, part in zip(matrices, torch.split(product, [one.shape[1] for one in matrices], dim=1), strict=True):
+            self._last[id(matrix)] = (matrix._version, part.detach())
+            if part.requires_grad:
+                self._waiting[id(matrix)] = (matrix._version, part)
 
 
 def denoise(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from discreet.ops.sparse import SparseMatrix, one_thread_if
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import Level, LocalLevel
 from discreet.privacy.plan import Plan, Stage
+from discreet.training.convolutions import Convolutions
 from discreet.training.descent import Progress, training_rows
 from discreet.training.networks import Activation, module_state, restore_module, widths_of
 
@@ -79,6 +80,13 @@ class Units:
         """Inverse of :meth:`state`."""
         middle, scale = (float(value) for value in state["unit"])
         return cls(middle, scale)
+
+
+class Trained(NamedTuple):
+    """How badly a network explains the reports of validation nodes, and the denoised rows that it read."""
+
+    score: float
+    rows: Tensor | Denoised
 
 
 class PredictedGraphs:
@@ -228,8 +236,9 @@ class LPGNN(WeighsClasses):
         rows = [self._rows(part, features_name(number), curator) for number, part in enumerate(parts)]
         reports = self._label_reports(parts[0], curator)
         self.class_weights_ = self._reported_weights(reports)
-        self._train(parts[0], rows[0], reports, progress)
-        predictions = [self._predicted(part, given) for part, given in zip(parts, rows, strict=True)]
+        trained = self._train(parts[0], rows[0], reports, progress)
+        others = [self._denoised(part, given) for part, given in zip(parts[1:], rows[1:], strict=True)]
+        predictions = [self._predicted(part, x) for part, x in zip(parts, [trained.rows, *others], strict=True)]
         self.predicted_ = PredictedGraphs([topology_key(part) for part in parts], predictions)
 
     @staticmethod
@@ -267,10 +276,12 @@ class LPGNN(WeighsClasses):
     def _collect(self, curator: Curator, name: str) -> Any:
         return curator.receive(name) if self.reports == "received" else curator.ask(name)
 
-    def _train(self, part: PublicPart, rows: Any, reports: TrainingReports, progress: Progress | None) -> float:
-        """Fit the network; the number returned says how badly it explains the reports of validation nodes."""
+    def _train(self, part: PublicPart, rows: Any, reports: TrainingReports, progress: Progress | None) -> Trained:
+        """Fit the network."""
         self.network_ = self._watched["network"] = self._build()
-        x = Remembering(self._denoised(part, rows))
+        denoised = self._denoised(part, rows)
+        together = self.network_.first_matrices() if isinstance(self.network_, Convolutions) else ()
+        x = Remembering(denoised, together)
         structure = structure_of(self.model, part, str(self._device))
         operators = kprop_operators(part, self.y_steps, self.aggregation, device=str(self._device))
 
@@ -278,7 +289,7 @@ class LPGNN(WeighsClasses):
             return reported_loss(logits, reports.reported, reports.val, reports.confusion)
 
         with one_thread_if(rows.shape[0] * rows.shape[1] < _SMALL):
-            return train_on_reports(
+            found = train_on_reports(
                 self.network_,
                 lambda: self.network_(x, structure),
                 NoisyLabelLoss(self.loss, reports.reported, reports.train, reports.confusion, operators),
@@ -289,6 +300,7 @@ class LPGNN(WeighsClasses):
                 patience=self.patience,
                 progress=progress,
             )
+        return Trained(found, denoised)
 
     def _build(self) -> nn.Module:
         facts = self.public_
@@ -323,14 +335,16 @@ class LPGNN(WeighsClasses):
         if known is not None:
             return known
         if self.features == "reports":
-            return self._predicted(part, self.units_.expected_reports(part.features))
+            return self._predicted_from(part, self.units_.expected_reports(part.features))
         if self.features in ("random", "topology"):
             raise UnsupportedError(f"features={self.features!r} says nothing of nodes that were not there in training")
-        return self._predicted(part, plain_features(self.features, part, part.facts, np.random.default_rng(0)))
+        return self._predicted_from(part, plain_features(self.features, part, part.facts, np.random.default_rng(0)))
+
+    def _predicted_from(self, part: PublicPart, rows: Any) -> SingleArray:
+        return self._predicted(part, self._denoised(part, rows))
 
     @torch.no_grad()
-    def _predicted(self, part: PublicPart, rows: Any) -> SingleArray:
-        x = self._denoised(part, rows)
+    def _predicted(self, part: PublicPart, x: Tensor | Denoised) -> SingleArray:
         logits: Tensor = self.network_(x, structure_of(self.model, part, str(self._device)))
         if self.class_weights_ is not None:
             logits = logits + torch.tensor(np.log(self.class_weights_), dtype=logits.dtype, device=logits.device)

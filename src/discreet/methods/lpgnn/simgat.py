@@ -16,7 +16,7 @@ from discreet.graph.parts import PublicPart, Topology
 from discreet.limits import PROPAGATIONS
 from discreet.mechanisms.curator import Curator
 from discreet.methods import lpgnn
-from discreet.methods.lpgnn.estimator import LPGNN
+from discreet.methods.lpgnn.estimator import LPGNN, Trained
 from discreet.methods.lpgnn.noisy_labels import TrainingReports
 from discreet.methods.parameters import Examples, Seed, Share, Weight, Width
 from discreet.ops.denoising import kprop_operators
@@ -91,15 +91,17 @@ class SimGAT(LPGNN):
                 f"{self.method}: threshold of {self.similarity} lies between 0 and 1, not {self.threshold}"
             )
 
-    def _train(self, part: PublicPart, rows: Any, reports: TrainingReports, progress: Progress | None) -> float:
+    def _train(self, part: PublicPart, rows: Any, reports: TrainingReports, progress: Progress | None) -> Trained:
         if self.threshold != "validated" or len(reports.val) == 0:
             return super()._train(part, rows, reports, progress)
-        best, chosen, state = float("inf"), CANDIDATES[0], Arrays()
+        best: Trained | None = None
+        chosen, state = CANDIDATES[0], Arrays()
         for candidate in CANDIDATES:
             self.similar_ = candidate
             found = super()._train(part, rows, reports, progress)
-            if found < best or not state:
+            if best is None or found.score < best.score:
                 best, chosen, state = found, candidate, module_state("network", self.network_)
+        assert best is not None
         self.similar_ = chosen
         self.network_ = self._watched["network"] = restore_module("network", self._build(), state)
         return best
