@@ -17,7 +17,7 @@ from discreet.errors import GraphError, ParameterError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
-from discreet.ops.rows import unit_rows
+from discreet.ops.rows import portions, unit_rows
 from discreet.ops.sparse import SparseMatrix, map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features, training_rows
 from discreet.training.networks import MLP, Activation, module_state, restore_module, widths_of
@@ -131,7 +131,7 @@ class PublicEncoder:
         return settings.width if settings.encoder == "spectral" else encoder_width("spectral", None, self._public)
 
     def _spectral(self, part: PublicPart) -> FloatArray:
-        return unit_rows(np.asarray(unit_features(part.features) @ self._arrays["basis"], dtype=np.float64))
+        return spectral_rows(part.features, self._arrays["basis"])
 
     def _hidden(self, part: PublicPart) -> FloatArray:
         def embed(features: Tensor | SparseMatrix) -> Tensor:
@@ -166,7 +166,30 @@ def unit_features(features: Any) -> Any:
     return sp.diags(1 / np.where(norms > 0, norms, 1.0)) @ matrix
 
 
+NARROW = 512
+"""Dense features up to this many columns have a Gram matrix that is quickly made and solved."""
+
+
 def leading_directions(features: Any, width: int, seed: int) -> FloatArray:
-    """The leading right singular vectors of the unit rows (d₀ × width)."""
+    """The leading right singular vectors of the unit rows (d₀ × width).
+
+    Eigenvectors of their Gram matrix where features are dense and narrow, else found by random projections.
+    """
+    if isinstance(features, np.ndarray) and features.shape[1] <= NARROW:
+        gram = np.zeros((features.shape[1],) * 2)
+        for part in portions(len(features)):
+            rows = unit_features(features[part])
+            gram += rows.T @ rows
+        return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1][:, :width])
     _, _, right = randomized_svd(unit_features(features), width, random_state=seed)
     return np.ascontiguousarray(right.T)
+
+
+def spectral_rows(features: Any, basis: FloatArray) -> FloatArray:
+    """One unit row per node: its features along the directions, of dense features a portion at a time."""
+    if not isinstance(features, np.ndarray):
+        return unit_rows(np.asarray(unit_features(features) @ basis, dtype=np.float64))
+    found = np.empty((len(features), basis.shape[1]))
+    for part in portions(len(features)):
+        found[part] = unit_rows(unit_features(features[part]) @ basis)
+    return found

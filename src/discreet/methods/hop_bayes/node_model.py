@@ -17,8 +17,8 @@ from torch import nn
 from discreet.arrays import Array, Arrays, FloatArray, IntArray, SingleArray
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
-from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, unit_features
-from discreet.ops.rows import portions, unit_rows
+from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, spectral_rows
+from discreet.ops.rows import portions
 from discreet.ops.sparse import map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features
 from discreet.training.networks import module_state, restore_module
@@ -113,13 +113,13 @@ class FeatureMap:
 
     def scores(self, part: PublicPart) -> FloatArray:
         """One row per node."""
-        return np.asarray(_along(self.basis, part) @ self.head)
+        return np.asarray(spectral_rows(part.features, self.basis) @ self.head)
 
     @classmethod
     def fit(cls, part: PublicPart, opinions: FloatArray, seed: int) -> list[FeatureMap]:
         """Two maps: of what the network thinks, and of what the first map thinks; training labels put in both times."""
         basis = leading_directions(part.features, encoder_width("spectral", None, part.facts), seed)
-        rows, maps = _along(basis, part), []
+        rows, maps = spectral_rows(part.features, basis), []
         for _ in range(2):
             found = cls(basis, ridge_head(rows, with_labels(opinions, part) - 1 / part.num_classes))
             scores = rows @ found.head
@@ -161,7 +161,3 @@ def has_validation(part: PublicPart) -> bool:
 def _judging(part: PublicPart) -> IntArray:
     """The labelled validation nodes; without any, the labelled training nodes."""
     return part.labelled(part.val_mask if has_validation(part) else part.train_mask)
-
-
-def _along(basis: FloatArray, part: PublicPart) -> FloatArray:
-    return unit_rows(np.asarray(unit_features(part.features) @ basis, dtype=np.float64))
