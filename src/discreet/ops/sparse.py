@@ -274,9 +274,11 @@ def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | Spar
 _FEW_NUMBERS = 1 << 17
 """Numbers in ``rows`` up to which machine code of our own is not worth loading. Public: edges have no say in it."""
 _LANES = 4
-"""Columns that are summed in registers: as many as four doubles make one of a processor's vectors."""
-_NARROW = 8
-"""Columns up to which that is quicker than to add row by row; with more, the edges would be read too often."""
+"""Columns that are summed at a time, in registers: four doubles are one of a processor's vectors."""
+_CACHE = 1 << 22
+"""Bytes of so many columns of all rows that a processor's caches hold; what is fetched from memory is fetched whole."""
+_NARROW = 16
+"""Columns up to which edges are worth reading once for every few of them."""
 _PORTIONS = 8
 """Portions per thread, so that one with long rows does not hold up the others."""
 
@@ -294,13 +296,15 @@ def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = No
         part = matrix if receivers is None else matrix[receivers]
         return np.asarray(part @ sent.astype(np.float64, copy=False))
     chosen = np.arange(matrix.shape[0]) if receivers is None else receivers
-    width = sent.shape[1]
-    if not 1 < width <= _NARROW:
+    width, lane_bytes = sent.shape[1], len(sent) * _LANES * sent.itemsize
+    if not 1 < width <= (_NARROW if lane_bytes <= _CACHE else _LANES):
         return _add_in_threads(_add, matrix, sent, chosen)
-    if not width % _LANES:
-        return _add_in_threads(_add_narrow, matrix, sent, chosen)
-    wide = np.pad(sent, ((0, 0), (0, -width % _LANES)))
-    return np.ascontiguousarray(_add_in_threads(_add_narrow, matrix, wide, chosen)[:, :width])
+    sums = np.empty((len(chosen), width))
+    for first in range(0, width, _LANES):
+        some = sent[:, first : first + _LANES]
+        lanes = np.ascontiguousarray(np.pad(some, ((0, 0), (0, _LANES - some.shape[1]))))
+        sums[:, first : first + _LANES] = _add_in_threads(_add_lanes, matrix, lanes, chosen)[:, : some.shape[1]]
+    return sums
 
 
 def sums_over_edges(graph: Topology, *tables: Array, hears: Array | None = None) -> FloatArray:
@@ -373,17 +377,14 @@ def _add(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sum
                 sums[place, column] += np.float64(sent[sender, column])
 
 
-def _add_narrow(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
-    """The same sums in the same order, :data:`_LANES` columns at a time; there are a multiple of them."""
+def _add_lanes(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
+    """The same sums in the same order, of :data:`_LANES` columns."""
     for place in range(len(chosen)):
-        first, last = indptr[chosen[place]], indptr[chosen[place] + 1]
-        for column in range(0, sent.shape[1], _LANES):
-            one = two = three = four = 0.0
-            for entry in range(first, last):
-                sender = np.uintp(indices[entry])  # without a sign there is nothing to ask about it
-                one += np.float64(sent[sender, column])
-                two += np.float64(sent[sender, column + 1])
-                three += np.float64(sent[sender, column + 2])
-                four += np.float64(sent[sender, column + 3])
-            sums[place, column], sums[place, column + 1] = one, two
-            sums[place, column + 2], sums[place, column + 3] = three, four
+        one = two = three = four = 0.0
+        for entry in range(indptr[chosen[place]], indptr[chosen[place] + 1]):
+            sender = np.uintp(indices[entry])  # without a sign there is nothing to ask about it
+            one += np.float64(sent[sender, 0])
+            two += np.float64(sent[sender, 1])
+            three += np.float64(sent[sender, 2])
+            four += np.float64(sent[sender, 3])
+        sums[place, 0], sums[place, 1], sums[place, 2], sums[place, 3] = one, two, three, four
