@@ -13,8 +13,9 @@ products of four singles nor C over the longest gradient leave the range of norm
 *Norms.* Write P_i = Σ_j ‖a_ij‖‖g_ij‖ (for a bias Σ_j ‖g_ij‖; over parameters √ΣP²). A product of two singles is exact
 in double, so an inner product of width w errs by at most γ_w times the product of the two norms, whatever the order of
 summation. Sums over two axes are taken one axis at a time. So what is computed for the squared norm errs by at most
-Γ·P_i², Γ = γ of (both widths + 2·slots + a few): by Gram matrices (width, product, two sums over slots), or through
-G = Σ_j a_j g_jᵀ itself (‖Ĝ − G‖ ≤ γ_slots·P, so 2γ_slots·P² in the square, then two sums over the widths). 4Γ·P_i² is
+Γ·P_i², Γ = γ of (both widths + 2·slots + a few): by Gram matrices (width, product, two sums over slots; of a bias,
+whose squared norm is the sum of all g_j·g_l, by one of them), or through G = Σ_j a_j g_jᵀ itself (‖Ĝ − G‖ ≤ γ_slots·P,
+so 2γ_slots·P² in the square, then two sums over the widths). The diagonals give the lengths in P_i. 4Γ·P_i² is
 added: once for this, the rest for the rounding of P_i. A sum over L layers, of numbers that are not negative, errs by
 at most γ_{L−1} of itself, and is raised by γ_{L+2}. No norm is underestimated, however the slots cancel and however
 many layers there are.
