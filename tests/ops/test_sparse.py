@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
-from discreet.ops.sparse import Aggregation, hop_matrix
+from discreet.ops.sparse import Aggregation, SparseMatrix, hop_matrix
 
 
 def dense(adjacency: np.ndarray, aggregation: str) -> np.ndarray:
@@ -52,3 +53,12 @@ def test_gradient_is_the_transposed_product() -> None:
 def test_symmetric_needs_symmetry() -> None:
     with pytest.raises(UnsupportedError, match="undirected"):
         hop_matrix(Graph.from_edges([0], [1], np.eye(2), directed=True), "symmetric")
+
+
+def test_a_matrix_written_out_holds_the_same() -> None:
+    """Entries that stand twice are added up, and what is empty is zero."""
+    twice = sp.csr_array((np.array([1.5, 2.0, 3.0], np.float32), np.array([1, 1, 0]), np.array([0, 2, 2, 3])), (3, 4))
+    for given in (twice, sp.csr_array((5, 0), dtype=np.float32), sp.csr_array((2, 3), dtype=np.float32)):
+        found = SparseMatrix(given).to_dense()
+        assert found.dtype == torch.float32
+        assert np.array_equal(found.numpy(), given.toarray())

@@ -52,9 +52,8 @@ class RowTable:
         """
         if isinstance(features, np.ndarray):
             return cls(torch.tensor(features, device=device))
-        if _written_out(features.shape, torch.device(device)):
-            return cls(torch.tensor(features.toarray(), device=device))
-        return cls(SparseMatrix(features, device))
+        matrix = SparseMatrix(features, device)
+        return cls(matrix.to_dense() if _written_out(features.shape, torch.device(device)) else matrix)
 
     def __len__(self) -> int:
         """How many rows there are."""

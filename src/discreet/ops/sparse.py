@@ -114,6 +114,15 @@ class SparseMatrix:
         """The matrix in double precision: sums over many entries then keep to bounds that hold on paper."""
         return SparseMatrix(self._scipy.astype(np.float64), self.device)
 
+    def to_dense(self) -> Tensor:
+        """The matrix written out on its device, to which only what is not zero is sent."""
+        part = self._scipy
+        dense = torch.zeros(self.shape, dtype=self.dtype, device=self.device)
+        row = np.repeat(np.arange(self.shape[0]), np.diff(part.indptr))
+        place, values = torch.from_numpy(row * np.int64(self.shape[1]) + part.indices), torch.tensor(part.data)
+        dense.view(-1)[place.to(self.device)] = values.to(self.device)
+        return dense
+
     def work(self, dense: Tensor) -> int:
         """Multiplications that a product takes."""
         return int(self._scipy.nnz) * dense.shape[-1]
