@@ -96,7 +96,7 @@ def found_privately(method: str, **settings: Any) -> float:
     """The share of frauds that is predicted as such, at a budget so large that noise plays no part."""
     graph = replace(rare(), inferred=frozenset())
     model = make(
-        method, NODE, 300.0, **{"steps": 60, "batch_size": None, "hidden": 8, "learning_rate": 0.05, **settings}
+        method, NODE, 40.0, **{"steps": 60, "batch_size": None, "hidden": 8, "learning_rate": 0.05, **settings}
     )
     rows = {row["name"]: row["recall"] for row in model.fit(graph).score(graph, "test", by_class=True, uncovered=True)}
     return rows["fraud"]
