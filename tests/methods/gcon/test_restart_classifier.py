@@ -15,13 +15,16 @@ from discreet.errors import (
     UncoveredReleaseError,
     UnsupportedError,
 )
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
 from discreet.mechanisms.objective import minimise as solver
 from discreet.mechanisms.objective import perturbation
 from discreet.mechanisms.objective.minimise import NotMinimisedError, minimise
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gcon import restart_classifier
-from discreet.methods.gcon.moments import GCONSSP
-from discreet.methods.gcon.objective import GCON
+from discreet.methods.gcon.moments import GCONSSP, agreement_ratio
+from discreet.methods.gcon.objective import GCON, scale_of
+from discreet.methods.gcon.restart_classifier import Measured, trusted
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.events.gaussian import gaussian_mu
@@ -294,3 +297,36 @@ def test_on_cora_ml_both_beat_the_free_baseline():
     free = MLPClassifier(edge(), inference="own-hop", random_state=0).fit(graph).score(graph)
     for method in METHODS:
         assert method(Privacy(EdgeLevel(), 1.0), **options).fit(graph).score(graph) > free
+
+
+# -------------------------------------------------------------------- how far neighbours are trusted
+
+
+def test_trust_is_what_noise_leaves_of_the_agreement():
+    assert trusted(Measured(0.8, 0.05)) == 1
+    assert trusted(Measured(0.65, 0.1)) == pytest.approx(0.5)
+    assert trusted(Measured(0.2, 0.0)) == trusted(Measured(4e4, 5e4)) == trusted(Measured(0.0, math.inf)) == 0
+    assert Measured(0.75, 0.1).beyond(0.5) == pytest.approx((0.5, 0.2))
+
+
+def test_the_spread_of_the_agreement_is_that_of_its_noise():
+    rng = np.random.default_rng(0)
+    public, mean_row = rng.normal(size=(6, 3)), rng.normal(size=6)
+    seen = [scale_of(0.7 * public + rng.normal(0, 0.3, public.shape), public, mean_row, 0.09) for _ in range(2000)]
+    assert np.std([found.value for found in seen]) == pytest.approx(seen[0].spread, rel=0.1)
+    rows, labels = rng.normal(size=(50, 6)), rng.normal(size=(50, 3))
+    head, shares, cross = rows.T @ labels / 50, np.ones(50), rows.T @ labels
+    asked = [
+        agreement_ratio(rows, labels, shares, head, cross + rng.normal(0, 2.0, cross.shape), 2.0) for _ in range(2000)
+    ]
+    assert np.std([found.value for found in asked]) == pytest.approx(asked[0].spread, rel=0.1)
+
+
+@pytest.mark.parametrize("noise", range(4))
+def test_unlike_neighbours_of_two_classes_are_not_trusted_by_chance(noise):
+    """Rows of two classes lie on one line: what was read off it used to be a coin."""
+    unlike, like = (split(csbm(num_nodes=600, phi=phi, seed=0), "75/10/15", seed=0) for phi in (-0.75, 0.9))
+    fitted, agreeing = (GCON(edge(4.0), epochs=20, insecure_noise_seed=noise).fit(graph) for graph in (unlike, like))
+    assert fitted.trust_ == 0
+    assert abs(fitted.agreement_) < 0.3
+    assert 0.3 < agreeing.agreement_ < 1

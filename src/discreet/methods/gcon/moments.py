@@ -13,7 +13,14 @@ from discreet.arrays import FloatArray
 from discreet.graph.graph import PublicFacts
 from discreet.mechanisms.curator import Curator
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, PublicView, RestartClassifier, row_shares, shrunk
+from discreet.methods.gcon.restart_classifier import (
+    LearntMap,
+    Measured,
+    PublicView,
+    RestartClassifier,
+    row_shares,
+    shrunk,
+)
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Restart, Weight
 from discreet.methods.public_encoder import HEAD_RIDGE, EncoderName, ridge_head
@@ -98,12 +105,11 @@ class GCONSSP(RestartClassifier):
         solve = self._from_smoothed_labels if self.smooth == "labels" else self._from_smoothed_features
         noise = curator.plan.stage(STAGE).noise_std
         found, ratio = solve(embedded[nodes], labels[nodes], shares[nodes], answer, noise)
-        own = self._self_weight()
-        return LearntMap(found, (ratio - own) / (1 - own))
+        return LearntMap(found, ratio.beyond(self._self_weight()))
 
     def _from_smoothed_labels(
         self, embedded: FloatArray, labels: FloatArray, shares: FloatArray, answer: FloatArray, noise: float
-    ) -> tuple[FloatArray, float]:
+    ) -> tuple[FloatArray, Measured]:
         """Regress smoothed labels on embeddings, each eigendirection of XᵀUX drawn to the public map by its noise."""
         weighed = embedded * shares[:, None]
         values, vectors = np.linalg.eigh(weighed.T @ embedded)
@@ -111,15 +117,15 @@ class GCONSSP(RestartClassifier):
         ridge = HEAD_RIDGE * shares.sum()
         plain = vectors.T @ (weighed.T @ labels)
         public = plain / (values + ridge)
-        ratio = agreement_ratio(weighed, labels, shares, vectors @ public, answer)
-        scale = max(ratio, self.alpha / 2)
+        ratio = agreement_ratio(weighed, labels, shares, vectors @ public, answer, noise)
+        scale = max(ratio.value, self.alpha / 2)
         private = vectors.T @ answer / scale / (values + ridge)
         variance = (noise / scale / (values + ridge)) ** 2 if self.shrink else 0.0
         return np.vstack([vectors @ shrunk(public, private, variance)] * len(self._checked_steps())), ratio
 
     def _from_smoothed_features(
         self, embedded: FloatArray, labels: FloatArray, shares: FloatArray, answer: FloatArray, noise: float
-    ) -> tuple[FloatArray, float]:
+    ) -> tuple[FloatArray, Measured]:
         """Solve the noisy normal equations, negative eigenvalues clipped, with a ridge of the noise's own size."""
         steps = len(self._checked_steps())
         width = embedded.shape[1] * steps
@@ -130,16 +136,20 @@ class GCONSSP(RestartClassifier):
         blocks = cross.reshape(steps, -1, labels.shape[1]).sum(axis=0)
         roots = np.sqrt(shares)[:, None]
         head = ridge_head(embedded * roots, labels * roots)
-        return weights, agreement_ratio(embedded * shares[:, None], labels, shares, head, blocks)
+        spread = noise * math.sqrt(steps)
+        return weights, agreement_ratio(embedded * shares[:, None], labels, shares, head, blocks, spread)
 
 
 def agreement_ratio(
-    weighed: FloatArray, labels: FloatArray, shares: FloatArray, head: FloatArray, cross: FloatArray
-) -> float:
+    weighed: FloatArray, labels: FloatArray, shares: FloatArray, head: FloatArray, cross: FloatArray, noise: float
+) -> Measured:
     """⟨S, R_m Y⟩/⟨S, Y⟩ with the public map's scores S, rows weighed, both less the part that the mean label explains.
 
-    1 if propagation changes nothing; its excess over the restart's own share says how far neighbours agree.
+    1 if propagation changes nothing; its excess over the restart's own share says how far neighbours agree. ``noise``
+    is the standard deviation of an entry of ``cross``.
     """
     common = np.outer(weighed.sum(axis=0), shares @ labels / shares.sum())
     plain = float(np.sum(head * (weighed.T @ labels - common)))
-    return float(np.sum(head * (cross - common))) / plain if plain > 0 else 0.0
+    if plain <= 0:
+        return Measured(0.0, 0.0)
+    return Measured(float(np.sum(head * (cross - common))) / plain, noise * float(np.linalg.norm(head)) / plain)

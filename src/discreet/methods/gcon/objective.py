@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
@@ -27,7 +28,14 @@ from discreet.mechanisms.objective.perturbation import (
     ridge_floor,
 )
 from discreet.methods import gcon
-from discreet.methods.gcon.restart_classifier import LearntMap, PublicView, RestartClassifier, row_shares, shrunk
+from discreet.methods.gcon.restart_classifier import (
+    LearntMap,
+    Measured,
+    PublicView,
+    RestartClassifier,
+    row_shares,
+    shrunk,
+)
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Ridge, Weight
 from discreet.methods.public_encoder import ridge_head
@@ -39,6 +47,8 @@ STAGE = "minimiser"
 DEFAULT_RIDGE = 1.0
 """Λ where none is given and its floor allows it: see docs/gcon.md."""
 WEIGHED_NOTE = "the loss of a row counts by the weight of its class over the largest weight: at most 1, so noise stays"
+ON_ONE_LINE = 1e-9
+"""A map that has less than this share of its square away from the mean row is all along it, but for rounding."""
 NO_WIDTH = 1.0
 """What a certificate states as the width of a loss that has none."""
 
@@ -156,13 +166,13 @@ class GCON(RestartClassifier):
         stage = curator.plan.stage(STAGE)
         still = np.hstack([embedded[nodes]] * len(steps)) / len(steps) * usable
         public = public_map(still, targets * usable, shares, minimiser_of(stage))
-        ratio = scale_of(private, public, still.mean(axis=0))
+        variance = noise_variance(stage, still * np.sqrt(shares)[:, None])
+        ratio = scale_of(private, public, still.mean(axis=0), variance)
         if self.scoring == "plain":
             return LearntMap(private, ratio)
-        scale = max(ratio, self.alpha / 2)
-        variance = noise_variance(stage, still * np.sqrt(shares)[:, None]) / scale**2 if self.shrink else 0.0
-        own = self._self_weight()
-        return LearntMap(shrunk(public, private / scale, variance), (ratio - own) / (1 - own))
+        scale = max(ratio.value, self.alpha / 2)
+        drawn = shrunk(public, private / scale, variance / scale**2 if self.shrink else 0.0)
+        return LearntMap(drawn, ratio.beyond(self._self_weight()))
 
     def _targets(self, part: PublicPart, embedded: FloatArray, opinion: FloatArray) -> FloatArray:
         """One-hot labels; where there is none, the opinion of a linear head on the same embedding (``plain``: of the
@@ -209,10 +219,18 @@ def noise_variance(stage: Stage, still: FloatArray) -> float:
     return (stage.noise_std / (query.count * strength)) ** 2
 
 
-def scale_of(private: FloatArray, public: FloatArray, mean_row: FloatArray) -> float:
-    """How long the private map is along the public one, away from the mean row, which propagation leaves alone."""
+def scale_of(private: FloatArray, public: FloatArray, mean_row: FloatArray, variance: float) -> Measured:
+    """How long the private map is along the public one, away from the mean row, which propagation leaves alone.
+
+    ``variance`` is that of an entry of the private map. Centred rows of two classes lie on one line, what rounding
+    leaves of their mean too: away from it nothing is left but noise, and the whole public map is compared.
+    """
     norm = float(mean_row @ mean_row)
     along = np.outer(mean_row, mean_row @ public) / norm if norm > 0 else 0.0
     telling = public - along
+    if np.sum(telling**2) < ON_ONE_LINE * np.sum(public**2):
+        telling = public
     size = float(np.sum(telling**2))
-    return float(np.sum(private * telling)) / size if size > 0 else 0.0
+    if size == 0:
+        return Measured(0.0, math.inf)
+    return Measured(float(np.sum(private * telling)) / size, math.sqrt(variance / size))

@@ -34,7 +34,7 @@ from discreet.training.descent import Progress
 
 Step = Propagations | Literal["inf"]
 
-TRUST_LOW, TRUST_HIGH = 0.35, 0.55
+TRUST_LOW, TRUST_HIGH = 0.45, 0.65
 """Agreement below which neighbours are not believed, and above which they are believed fully; see docs/gcon.md."""
 CORRECTION_VARIANCE = 0.3
 """Prior variance of what edges change in the map, as a share of the mean square of the public map's entries."""
@@ -51,11 +51,22 @@ class PublicView(NamedTuple):
     weights: FloatArray | None
 
 
+class Measured(NamedTuple):
+    """A number that was read off a noisy answer, and the standard deviation that noise gives it."""
+
+    value: float
+    spread: float
+
+    def beyond(self, own: float) -> Measured:
+        """What of a ratio is beyond the share ``own``, in parts of the rest."""
+        return Measured((self.value - own) / (1 - own), self.spread / (1 - own))
+
+
 class LearntMap(NamedTuple):
     """What a method makes of its one answer: the map (s·d₁ × c), and how far neighbours were found to agree."""
 
     weights: FloatArray
-    agreement: float
+    agreement: Measured
 
 
 @dataclass(eq=False, repr=False)
@@ -155,8 +166,8 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
         self.encoder_.fit(part, with_weights(self._options(), weights), progress)
         embedded, opinion = self.encoder_.embed(part), self.encoder_.probabilities(part)
         learnt = self._learn_map(PublicView(part, embedded, opinion, weights), curator)
-        self.map_, self.agreement_ = learnt.weights, float(learnt.agreement)
-        self.trust_ = float(self.trust) if self.trust != "measured" else trusted(self.agreement_)
+        self.map_, self.agreement_ = learnt.weights, learnt.agreement.value
+        self.trust_ = float(self.trust) if self.trust != "measured" else trusted(learnt.agreement)
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
 
     def _learn_map(self, view: PublicView, curator: Curator) -> LearntMap:
@@ -264,9 +275,15 @@ def row_shares(weights: FloatArray | None, targets: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.max())[targets.argmax(axis=1)]
 
 
-def trusted(agreement: float) -> float:
-    """From no trust at TRUST_LOW to full trust at TRUST_HIGH, in a straight line."""
-    return float(np.clip((agreement - TRUST_LOW) / (TRUST_HIGH - TRUST_LOW), 0.0, 1.0))
+def trusted(agreement: Measured) -> float:
+    """From no trust at TRUST_LOW to full trust at TRUST_HIGH, in a straight line; noise counts against trust.
+
+    An agreement that its noise drowns says nothing of neighbours, and a node then rests on its own features.
+    """
+    believed = agreement.value - agreement.spread
+    if not math.isfinite(believed):
+        return 0.0
+    return float(np.clip((believed - TRUST_LOW) / (TRUST_HIGH - TRUST_LOW), 0.0, 1.0))
 
 
 def shrunk(public_map: FloatArray, private_map: FloatArray, noise_variance: npt.ArrayLike) -> FloatArray:
