@@ -213,7 +213,7 @@ class AffineRows:
         for start in range(0, len(gradients), max(at_once, 1)):
             part = slice(start, min(start + at_once, len(gradients)))
             count = part.stop - start
-            scaled = torch.mul(gradients[part], by_row[part], out=scaled_rows[:count])
+            scaled = scaled_rows[:count].copy_(gradients[part]).mul_(by_row[part])
             if weight and given_rows is not None and isinstance(inputs, Tensor):
                 given = given_rows[:count].copy_(inputs[part])
                 left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
