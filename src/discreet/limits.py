@@ -131,6 +131,14 @@ DOWNLOAD_BYTES = 2 * 2**30
 """Bytes of one file that is downloaded; the largest known one has 100 MiB."""
 TEXT_BYTES = 16 * 2**20
 """Bytes of a suite, a search space or another text file that is read as a whole."""
+PARTITIONS = Count(1, 100_000)
+"""Blocks of one graph: the names of their files have five digits."""
+LEDGER_ENTRIES = 100_000
+"""Entries of a ledger: nobody releases that often, and a file from a stranger must not fill the memory."""
+REPORT_ROWS = 20_000
+"""Rows of a table that a page shows: a browser sorts them without a pause."""
+REPORT_ATTACKS = 200
+"""Rows of a report of attacks, which anybody may have made."""
 
 # -------------------------------------------------------------------- a release that somebody else may have made
 
@@ -142,5 +150,7 @@ RECORD_BYTES = 64 * 2**20
 """Bytes of its certificate and of its configuration, which holds the schema of a wide table."""
 WEIGHTS_BYTES = 8 * 2**30
 """Bytes of its weights and caches: those of ten million nodes."""
+STAGES = 10_000
+"""Stages, graphs and extensions in its certificate: far above any plan."""
 SIGNATURE_BYTES = 2**20
 """Bytes of its signature."""

@@ -86,8 +86,8 @@ def _read_words(words: list[str]) -> tuple[str | None, str]:
 
 
 def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as_json: bool) -> None:
-    from discreet.graph.manifest_form import PARTITIONS
     from discreet.graph.partition_writer import write_graph
+    from discreet.limits import PARTITIONS
 
     if out is None or partitions is None:
         raise ParameterError("convert needs --out FOLDER and --partitions K")

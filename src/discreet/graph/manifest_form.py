@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import GraphError
-from discreet.limits import CLASSES, NODES, Count
+from discreet.limits import CLASSES, NODES, PARTITIONS, Count
 
-PARTITIONS = Count(1, 100_000)
-"""Blocks of one graph: their names have five digits."""
 _ENTRIES = Count(0, 2**62)
 """Sums over blocks must fit 64 bits."""
 

@@ -17,8 +17,8 @@ from discreet.errors import GraphError
 from discreet.files import check_free, whole
 from discreet.graph.clean import Features
 from discreet.graph.graph import MASKS, Graph
-from discreet.graph.manifest_form import PARTITIONS
 from discreet.graph.partitions import MANIFEST, SPLIT, Manifest, StoredBlock, file_digest, import_parquet
+from discreet.limits import PARTITIONS
 
 
 @dataclass(frozen=True)

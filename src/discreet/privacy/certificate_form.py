@@ -13,11 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from discreet.errors import CertificateError
 from discreet.files import INFINITE
 from discreet.graph.graph import PublicFacts
-from discreet.limits import NODES
+from discreet.limits import NODES, STAGES
 from discreet.privacy.calibration import MOST_STEPS
-
-MOST_STAGES = 10_000
-"""Far above any plan; a certificate that anybody may have made must not fill memory."""
 
 # Bounds of what is written, each far above what a plan has: anybody may have made a certificate.
 Text = Annotated[str, Field(max_length=20_000)]
@@ -123,8 +120,8 @@ class _Certificate1(_Lenient):
     delta: Annotated[float, Field(ge=0, lt=1)]
     budget: _Budget
     epsilon_by_accountant: dict[Text, MaybeInfinite]
-    stages: Annotated[list[_Stage1], Field(max_length=MOST_STAGES)]
-    trial_stages: Annotated[list[_Stage1], Field(max_length=MOST_STAGES)] | None = None
+    stages: Annotated[list[_Stage1], Field(max_length=STAGES)]
+    trial_stages: Annotated[list[_Stage1], Field(max_length=STAGES)] | None = None
     noise: _Source
     tuning: Text
     notes: list[Text]
@@ -139,16 +136,16 @@ class _Extension(_Form):
 
     epsilon: MaybeInfinite
     delta: Annotated[float, Field(ge=0, lt=1)]
-    stages: Annotated[int, Field(ge=1, le=MOST_STAGES)]
+    stages: Annotated[int, Field(ge=1, le=STAGES)]
 
 
 class _Certificate2(_Certificate1):
     model_config = ConfigDict(extra="forbid")
     schema_: Literal[2] = Field(alias="schema")  # type: ignore[assignment]
     delta_reason: Text
-    facts: Annotated[list[_Facts], Field(min_length=1, max_length=MOST_STAGES)]  # type: ignore[valid-type]
-    stages: Annotated[list[_Stage2], Field(max_length=MOST_STAGES)]  # type: ignore[assignment]
-    trial_stages: Annotated[list[_Stage2], Field(max_length=MOST_STAGES)] | None = None  # type: ignore[assignment]
+    facts: Annotated[list[_Facts], Field(min_length=1, max_length=STAGES)]  # type: ignore[valid-type]
+    stages: Annotated[list[_Stage2], Field(max_length=STAGES)]  # type: ignore[assignment]
+    trial_stages: Annotated[list[_Stage2], Field(max_length=STAGES)] | None = None  # type: ignore[assignment]
     duties: list[Text]
     data: Text | None
     purpose: Text | None
@@ -177,9 +174,9 @@ class _Config(_Form):
     params: dict[Text, Any]
     privacy: _ConfigPrivacy
     public: _Facts  # type: ignore[valid-type]
-    extra_public: Annotated[list[_Facts], Field(max_length=MOST_STAGES)]  # type: ignore[valid-type]
+    extra_public: Annotated[list[_Facts], Field(max_length=STAGES)]  # type: ignore[valid-type]
     schema_: dict[Text, Any] | None = Field(None, alias="schema")
-    extensions: Annotated[list[_ConfigExtension], Field(max_length=MOST_STAGES)] = []
+    extensions: Annotated[list[_ConfigExtension], Field(max_length=STAGES)] = []
     decision: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] | None = None
 
 

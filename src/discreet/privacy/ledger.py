@@ -29,7 +29,7 @@ from typing import Any
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import DataNotFoundError, DiscreetError, LedgerError, ParameterError
-from discreet.limits import shown
+from discreet.limits import LEDGER_ENTRIES, shown
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.filter import Cost, RenyiFilter, together
@@ -41,8 +41,6 @@ WAIT_SECONDS = 60.0
 """How long a process waits for another one's transaction; each takes milliseconds."""
 LONGEST_NAME = 200
 """Characters of a name: names are printed in tables."""
-MOST_ENTRIES = 100_000
-"""A ledger with more is not read: nobody releases that often, and a file from a stranger must not fill the memory."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS datasets (name TEXT PRIMARY KEY, population TEXT NOT NULL);
@@ -313,11 +311,11 @@ def _entries(connection: sqlite3.Connection, population: str | None) -> list[Ent
     wanted = "" if population is None else "WHERE population = ?"
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM entries JOIN datasets ON entries.dataset = datasets.name {wanted} "
-        f"ORDER BY reserved, entries.rowid LIMIT {MOST_ENTRIES + 1}",
+        f"ORDER BY reserved, entries.rowid LIMIT {LEDGER_ENTRIES + 1}",
         () if population is None else (population,),
     ).fetchall()
-    if len(found) > MOST_ENTRIES:
-        raise LedgerError(f"the ledger holds more than {MOST_ENTRIES} entries")
+    if len(found) > LEDGER_ENTRIES:
+        raise LedgerError(f"the ledger holds more than {LEDGER_ENTRIES} entries")
     return [_entry(*row) for row in found]
 
 

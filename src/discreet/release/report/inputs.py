@@ -12,11 +12,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.files import from_json, read_text
-
-MOST_ROWS = 20_000
-"""Rows of a table that a page shows; a browser sorts them without a pause."""
-MOST_ATTACKS = 200
-"""Rows of a report that anybody may have made."""
+from discreet.limits import REPORT_ATTACKS, REPORT_ROWS
 
 
 class Attack(NamedTuple):
@@ -65,7 +61,7 @@ def read_attacks(path: Path) -> Attacks:
         refuted = found["refuted"]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidInputError(f"{path} does not hold the report of attacks") from None
-    if len(rows) > MOST_ATTACKS or not isinstance(refuted, bool):
+    if len(rows) > REPORT_ATTACKS or not isinstance(refuted, bool):
         raise InvalidInputError(f"{path} does not hold the report of attacks")
     return Attacks(rows, refuted)
 
@@ -85,8 +81,8 @@ def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     try:
         for row in table:
             rows.append({str(key): value or "" for key, value in row.items() if key is not None})
-            if len(rows) > MOST_ROWS:
-                raise InvalidInputError(f"{path} has more than {MOST_ROWS:,} rows")
+            if len(rows) > REPORT_ROWS:
+                raise InvalidInputError(f"{path} has more than {REPORT_ROWS:,} rows")
     except csv.Error as error:
         raise InvalidInputError(f"{path} is not a table: {error}") from None
     columns = [column for column in table.fieldnames or [] if column is not None]
