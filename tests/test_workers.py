@@ -83,6 +83,40 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -
     assert not [pid for pid in workers if is_alive(pid)]
 
 
+# A function whose module says that it is being imported, and takes long over it in a worker.
+SLOW = """
+import multiprocessing, os, time
+from pathlib import Path
+if multiprocessing.parent_process() is not None:
+    Path(os.environ["MARKS"], str(os.getpid())).touch()
+    time.sleep(60)
+def run(task):
+    return task
+"""
+SLOW_PARENT = """
+from discreet.workers import map_in_workers
+if __name__ == "__main__":
+    import slow
+    list(map_in_workers(slow.run, [1, 2], 2))
+"""
+
+
+def test_workers_that_are_still_importing_end_with_their_parent(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "parent.py").write_text(SLOW_PARENT)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(tmp_path)]), "MARKS": str(marks)}
+    process = subprocess.Popen([sys.executable, str(tmp_path / "parent.py")], env=environment)
+    workers = _wait_for(marks)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 10
+    while any(map(is_alive, workers)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not [pid for pid in workers if is_alive(pid)]
+
+
 def _wait_for(marks: Path) -> list[int]:
     until = time.monotonic() + 60
     while len(found := [int(path.name) for path in marks.iterdir()]) < 2:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +39,7 @@ class Worker:
         context = context or multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(
-            target=_follow_and_serve, args=(serve, theirs, *arguments), daemon=True
+            target=_follow_and_serve, args=(theirs, pickle.dumps((serve, arguments))), daemon=True
         )
         with _one_thread(), _interrupts_ignored():
             self.process.start()
@@ -108,9 +109,11 @@ def _received(pipe: Connection, workers: Sequence[Worker]) -> Any:
 # -------------------------------------------------------------------- in the worker
 
 
-def _follow_and_serve(serve: Callable[..., None], pipe: Connection, *arguments: Any) -> None:
+def _follow_and_serve(pipe: Connection, what: bytes) -> None:
+    """Follow the parent before ``what`` is read: that imports whatever it needs, torch perhaps, which takes seconds."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    serve, arguments = pickle.loads(what)
     serve(pipe, *arguments)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import io
 import os
 import signal
@@ -308,6 +309,37 @@ def test_an_interrupt_within_a_callback_is_not_lost(capsys: pytest.CaptureFixtur
         time.sleep(30)
     assert ending.code == 143
     assert time.monotonic() - began < 20
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_an_interrupt_within_an_import_comes_after_it(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Extensions in C make an ImportError of it, as numba did: it would have been reported as a bug."""
+    content = f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(0.3)\nwhole = True\n"
+    (tmp_path / f"slow_{number.name}.py").write_text(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with exit_code() as ending:
+            module = importlib.import_module(f"slow_{number.name}")
+            time.sleep(30)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ending.code == 128 + number
+    assert module.whole
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_an_interrupt_turned_into_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    with exit_code() as ending:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+        except KeyboardInterrupt:
+            raise ImportError("cannot import name 'x'") from None
+    assert ending.code == 143
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -47,7 +47,7 @@ NODE = ["--level", "node:owned,max_degree=5", "--epsilon", "4"]
 LEDGER = "ledger"
 """No command of its own writes a ledger: a process that enters runs without pause is killed."""
 NAMES = (*COMMANDS, LEDGER)
-ENDS = {"report": "</html>\n", "export": "\n", "predict": "\n"}
+ENDS = {"report": "</html>", "export": "\n", "predict": "\n"}
 """How a file ends that is whole."""
 ENTRIES = 25
 PATIENCE = 120.0
@@ -172,7 +172,7 @@ def _kill_once(name: str, folder: Path, number: signal.Signals, after: float, fo
     found.finished += code == 0
     if code not in (0, -number, 128 + number):
         found.wrong.append(f"{folder.name}: exit {code} after {number.name}")
-    until = time.monotonic() + 15
+    until = time.monotonic() + 60  # what forks processes is still importing for a while, if machines are busy
     while (orphans := in_session(child)) and time.monotonic() < until:
         time.sleep(0.05)
     found.wrong += [f"{folder.name}: process {orphan} goes on after {number.name}" for orphan in orphans]

@@ -22,6 +22,7 @@ SECONDS = 10
 WAITING = 60
 """How long it may take by the clock, on a machine that does other work too."""
 DONE = {0, 1}
+BENCH = {"results.jsonl", "cells.csv", "tables.md", "tables.tex"}
 
 
 class TooLongError(BaseException):
@@ -68,8 +69,10 @@ def _judged(code: int, err: str, new: set[str], allowed: set[str]) -> Ended:
 
 
 def _named(arguments: Sequence[str]) -> set[str]:
-    """The first parts of whatever could be a path in the arguments."""
-    return {argument.rpartition("=")[2].split(os.sep)[0] for argument in arguments}
+    """The first parts of whatever could be a path in the arguments; what bench writes, where that is this folder."""
+    paths = {path for argument in arguments for path in (argument, argument.partition("=")[2])}
+    here = {"", "."} & {os.path.normpath(path) if path else path for path in paths}
+    return {path.split(os.sep)[0] for path in paths} | (BENCH if here and "bench" in arguments else set())
 
 
 def _files(folder: Path) -> set[str]:

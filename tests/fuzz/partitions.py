@@ -139,7 +139,7 @@ def _changed_file(rng: Random) -> Callable[[Path], None]:
 
 def _reseal(folder: Path) -> None:
     """Make the digests right again, as somebody would who means it."""
-    with suppress(ValueError, TypeError, AttributeError, LookupError, OSError):
+    with suppress(ValueError, TypeError, AttributeError, LookupError, OSError, RecursionError):
         stated = json.loads((folder / MANIFEST).read_text())
         for block in stated["blocks"]:
             block["sha256"] = {name: file_digest(folder / name) for name in block["sha256"]}

@@ -336,3 +336,16 @@ def test_an_undirected_graph_holds_both_directions(tmp_path: Path, weighted: boo
 
 def test_a_worker_shows_no_counts() -> None:
     assert "77" not in repr(StoredBlock(0, 0, 5, 77, {}))
+
+
+def test_a_column_of_lists_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write_graph(small(), tmp_path / "parts", 2)
+    path = tmp_path / "parts" / "nodes-00000.parquet"
+    table = pq.read_table(path)
+    place = table.column_names.index("label")
+    pq.write_table(table.set_column(place, "label", pa.array([[1.0]] * table.num_rows)), path)
+    with PartitionedGraph(tmp_path / "parts", check=False) as opened, pytest.raises(GraphError, match="'label' holds"):
+        opened.outline(labels=True)

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,8 @@ LONGEST = 600
 """Characters of a sentence on standard error: a file name or a value in it may be of any length."""
 REPORT = "please report it as SECURITY.md says, with the output of `discreet doctor`; --debug shows the traceback"
 _PACKAGE = Path(__file__).parents[1]
+LONGEST_IMPORT = 10.0
+"""Seconds that an interrupt waits for the end of an import; torch takes three."""
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """A request to end, and a terminal that was closed; Ctrl-C is Python's own."""
 # Promises of our own code that our own code broke.
@@ -107,9 +110,9 @@ def exit_code() -> Iterator[Ending]:
         except (KeyboardInterrupt, typer.Abort, InterruptedRunError) as error:
             ending.code = _interrupted(received, str(error) if isinstance(error, DiscreetError) else "")
         except (DiscreetError, typer.TyperException, OSError) as error:
-            ending.code = _failed(error)
+            ending.code = _interrupted(received, "") if received else _failed(error)
         except Exception as error:  # outside the command: while its options were read
-            ending.code = _failed(_bug(error))
+            ending.code = _interrupted(received, "") if received else _failed(_bug(error))
         else:
             if ending.code == INTERRUPTED:  # what typer makes of Ctrl-C
                 ending.code = _interrupted(received, "")
@@ -224,10 +227,20 @@ def _never_fail_to_print() -> None:
 
 @contextmanager
 def _signals_raise() -> Iterator[list[int]]:
-    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does: temporary files and workers go. Gives what was received."""
-    received: list[int] = []
+    """SIGTERM and SIGHUP unwind the stack as Ctrl-C does: temporary files and workers go. Gives what was received.
 
-    def raise_(number: int, _: FrameType | None) -> None:
+    A signal that meets an import comes again after it: extensions in C make another error of an interrupt.
+    """
+    received: list[int] = []
+    depth, deadline = _import_depth(sys._getframe()), float("inf")
+    again: list[threading.Timer] = []
+
+    def raise_(number: int, frame: FrameType | None) -> None:
+        nonlocal deadline
+        deadline = min(deadline, time.monotonic() + LONGEST_IMPORT)
+        if _import_depth(frame) > depth and time.monotonic() < deadline:
+            _send_again(number, again)
+            return
         received.append(number)
         raise KeyboardInterrupt
 
@@ -236,9 +249,11 @@ def _signals_raise() -> Iterator[list[int]]:
         return
     # `nohup` has SIGHUP ignored, which stays so.
     numbers = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
     before = {number: signal.signal(number, raise_) for number in numbers}
     try:
-        with _interrupts_not_lost(received):
+        with _interrupts_not_lost(received, again):
             yield received
     finally:
         for number, handler in before.items():
@@ -246,19 +261,18 @@ def _signals_raise() -> Iterator[list[int]]:
 
 
 @contextmanager
-def _interrupts_not_lost(received: list[int]) -> Iterator[None]:
-    """An interrupt that meets a callback of a compiler, out of which nothing can be raised, comes again soon."""
-    again: list[threading.Timer] = []
+def _interrupts_not_lost(received: list[int], again: list[threading.Timer]) -> Iterator[None]:
+    """An interrupt that meets a callback of a compiler, out of which nothing can be raised, comes again soon.
+
+    ``again`` are the signals that are still to come, which nobody needs at the end.
+    """
     before = sys.unraisablehook
 
     def notice(lost: sys.UnraisableHookArgs) -> None:
         if not issubclass(lost.exc_type, KeyboardInterrupt):
             before(lost)
             return
-        number = received[-1] if received else signal.SIGINT
-        again.append(threading.Timer(0.05, os.kill, (os.getpid(), number)))
-        again[-1].daemon = True
-        again[-1].start()
+        _send_again(received[-1] if received else signal.SIGINT, again)
 
     sys.unraisablehook = notice
     try:
@@ -267,3 +281,19 @@ def _interrupts_not_lost(received: list[int]) -> Iterator[None]:
         sys.unraisablehook = before
         for timer in again:
             timer.cancel()
+
+
+def _send_again(number: int, again: list[threading.Timer]) -> None:
+    """The same signal to this process, soon."""
+    again.append(threading.Timer(0.05, os.kill, (os.getpid(), number)))
+    again[-1].daemon = True
+    again[-1].start()
+
+
+def _import_depth(frame: FrameType | None) -> int:
+    """How many imports are under way, one inside the other."""
+    found = 0
+    while frame is not None:
+        found += frame.f_code.co_name == "_find_and_load"
+        frame = frame.f_back
+    return found

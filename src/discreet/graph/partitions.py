@@ -475,7 +475,11 @@ class PartitionedGraph:
                 raise GraphError(f"{self.folder / block.nodes_file} does not hold the nodes that its manifest states")
             parts.append(column.to_numpy(zero_copy_only=False))
         found = np.concatenate(parts)
-        return found.astype(str) if found.dtype == object else found
+        if found.dtype != object:
+            return found
+        if not all(isinstance(value, str) for value in found):
+            raise GraphError(f"{self.folder}: the column {name!r:.60} holds neither numbers nor words")
+        return found.astype(str)
 
     def _whole_numbers(self, name: str, least: int, most: int) -> Array:
         """A column that holds whole numbers of this range; what is wrong is said without a node or a value."""
