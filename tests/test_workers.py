@@ -85,17 +85,19 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -
 
 # A function whose module says that it is being imported, and takes long over it in a worker.
 SLOW = """
-import multiprocessing, os, time
+import os, time
 from pathlib import Path
-if multiprocessing.parent_process() is not None:
+if str(os.getpid()) != os.environ["PARENT"]:
     Path(os.environ["MARKS"], str(os.getpid())).touch()
     time.sleep(60)
 def run(task):
     return task
 """
 SLOW_PARENT = """
+import os
 from discreet.workers import map_in_workers
 if __name__ == "__main__":
+    os.environ["PARENT"] = str(os.getpid())
     import slow
     list(map_in_workers(slow.run, [1, 2], 2))
 """

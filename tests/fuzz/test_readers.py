@@ -173,3 +173,12 @@ def test_neighbouring_columns_of_text_that_are_declared_as_numbers(kind: str) ->
     edges = pd.DataFrame({"source": [0], "target": [1]})
     with pytest.raises(DiscreetError, match="not a number"):
         from_pandas(edges, nodes, schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("auc_interval", []), ("auc_interval", [0.5]), ("auc", 10**400), ("tpr_at_fpr", {"0.01": 10**400}), ("pairs", [])],
+)
+def test_reports_of_attacks_with_values_of_another_kind(key: str, value: Any) -> None:
+    row = {"kind": "link", "against": "release", "auc": 0.6, key: value}
+    in_file(json.dumps({"refuted": False, "attacks": [row]}), read_attacks, "it.json")

@@ -59,7 +59,7 @@ def read_attacks(path: Path) -> Attacks:
     try:
         rows = [_attack(row) for row in found["attacks"] if row["auc"] is not None]
         refuted = found["refuted"]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         raise InvalidInputError(f"{path} does not hold the report of attacks") from None
     if len(rows) > REPORT_ATTACKS or not isinstance(refuted, bool):
         raise InvalidInputError(f"{path} does not hold the report of attacks")
@@ -95,7 +95,7 @@ def number(text: Any) -> float | None:
     """A finite number, or None."""
     try:
         value = float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
 
