@@ -200,6 +200,16 @@ def test_far_above_the_floor_the_share_of_epsilon_is_that_of_the_slope_at_zero(l
     assert found == pytest.approx(expected, abs=0.005)
 
 
+@pytest.mark.parametrize(("delta", "share"), [(1e-6, 0.447), (1e-12, 0.626), (1e-60, 0.701)])
+def test_near_the_floor_tiny_deltas_reach_more_of_the_published_bounds(delta, share):
+    """The climb of docs/gcon.md at one place: the tail of Θ reaches where its slope is nearly what is charged."""
+    loss = SoftMargin(1)
+    q = facts(rows=1, width=1, classes=1, sensitivity=0.28, loss=loss, epsilon=1.12, delta=delta, omega=0.97)
+    ridge = 3.5 * objective.ridge_floor(q)
+    found = exact_epsilon(np.array([1.0]), np.array([0.72]), np.zeros((1, 1)), q, ridge) / 1.12
+    assert found == pytest.approx(share, abs=0.01)
+
+
 def test_weighed_rows_keep_its_epsilon():
     """Shares from 0 to 1, the planted fault being one of 2: a class that counts for twice what noise was made for."""
     rng = np.random.default_rng(0)
