@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import TypeVar
 
@@ -68,5 +69,6 @@ class _Worker:
 def _serve(tasks: Connection, others: Connection, run: Callable[[Task], Found]) -> None:
     others.close()
     os.setsid()
-    while (task := tasks.recv()) is not None:
-        tasks.send(run(task))
+    with suppress(EOFError):  # whoever gave them wants no more
+        while (task := tasks.recv()) is not None:
+            tasks.send(run(task))
