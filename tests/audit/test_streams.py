@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from discreet.audit.replay import replay_audit
+from discreet.audit.small_graphs import small_graph
 from discreet.audit.streams import stream_faults
 from discreet.mechanisms.bits import BitStream, NoiseSource, registered_streams
 from discreet.mechanisms.curator import Curator
+from discreet.methods.gap.estimator import GAP
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import parse_level
 from tests.mechanisms.test_noise_freshness import plan_of
 
 
@@ -48,3 +53,13 @@ def test_whole_runs_have_streams_of_their_own(kind: str, monkeypatch: pytest.Mon
     assert stream_faults(plan, streams) == []
     skipped = [(key, stream) for key, stream in streams if stream.purpose != f"{plan.stages[0].name}, run 0"]
     assert "no random bits of its own" in stream_faults(plan, skipped)[0]
+
+
+def test_a_key_that_a_guarantee_rests_on_has_random_bits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the thinned basis a probability over the key is charged: a key that everyone knows makes it certainty."""
+    thinned = Privacy(parse_level("node:thinned,d_max=12,p=0.5"), 4.0, 1e-3)
+    model = GAP(thinned, hops=1, steps=1, head_steps=1)
+    assert replay_audit(model, small_graph, pairs=1).violations == []
+    monkeypatch.setattr(Curator, "_draw_key", lambda self, purpose, run: bytes(16))
+    found = replay_audit(model, small_graph, pairs=1).violations
+    assert found == ["no random bits of its own were read for 'edges kept, key', run 0"]

@@ -204,6 +204,14 @@ def test_the_noise_of_reports_is_taken_off_their_counts() -> None:
     assert np.array_equal(clear.class_counts(as_labels=False)[0], [30_000, 9_000, 1_000])
 
 
+def test_reports_that_say_nothing_weigh_all_classes_alike() -> None:
+    few = np.array([0, 0, 1, 2])
+    everyone = np.ones(4, dtype=bool)
+    confusion = RandomizedResponse(1e-9, 3).confusion()
+    reports = TrainingReports.of(few, everyone, ~everyone, confusion, torch.device("cpu"))
+    assert np.array_equal(balanced_weights(*reports.class_counts(as_labels=False)), np.ones(3))
+
+
 @pytest.mark.parametrize("method", LOCAL)
 def test_weights_of_reported_classes_leave_no_trace(method: str) -> None:
     report = replay_audit(make(method, "local", class_weight="balanced"), small_graph, pairs=3)

@@ -15,6 +15,11 @@ from discreet.mechanisms.bits import StreamRegister
 from discreet.mechanisms.curator import MECHANISMS
 from discreet.mechanisms.local import stages as local
 from discreet.privacy.plan import Plan, Stage
+from discreet.queries.kept_edges import KeptEdges
+from discreet.queries.sampled_nodes import SampledNodes
+
+_DECIDED_BY_A_KEY = {KeptEdges.mechanism, SampledNodes.mechanism}
+"""Stages that hand nothing out: what is charged is a probability over a key that nobody else may know."""
 
 
 def stream_faults(plan: Plan, register: StreamRegister) -> list[str]:
@@ -56,3 +61,5 @@ def _purposes(stage: Stage) -> Iterator[str]:
             yield f"{stage.name}, batch"
     elif stage.mechanism in MECHANISMS:
         yield stage.name
+    elif stage.mechanism in _DECIDED_BY_A_KEY:
+        yield f"{stage.name}, key"

@@ -34,6 +34,13 @@ def test_inverses_never_overshoot(epsilon: float, delta: float) -> None:
     assert gaussian_delta(mu, gaussian_epsilon(mu, delta)) <= delta
 
 
+@pytest.mark.parametrize("delta", [1e-14, 1e-50, 1e-100])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-7, 1e-4, 100.0])
+def test_the_smallest_budgets_have_a_noise_too(epsilon: float, delta: float) -> None:
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(mu, epsilon) <= delta < gaussian_delta(mu * 1.001, epsilon)
+
+
 def test_textbook_formula_is_not_used() -> None:
     """√(2 ln(1.25/δ))/ε fails above ε = 1 and wastes noise below it."""
     textbook = math.sqrt(2 * math.log(1.25 / 1e-5))

@@ -50,6 +50,8 @@ class TrainingReports:
         keep, other = float(self.confusion[0, 0]), float(self.confusion[0, -1])
         if as_labels or other == 0:
             return counts, 0.0
+        if not keep > other:  # so little epsilon that single precision cannot tell: reports say nothing
+            return np.full_like(counts, counts.mean()), 0.0
         spread = max(keep * (1 - keep), other * (1 - other))
         return (counts - counts.sum() * other) / (keep - other), float(np.sqrt(counts.sum() * spread)) / (keep - other)
 

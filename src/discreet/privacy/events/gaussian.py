@@ -78,7 +78,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 1.0
     while gaussian_delta(high, epsilon) <= delta:
         high *= 2
-    root = float(brentq(lambda m: gaussian_delta(m, epsilon) - delta, 0.0, high, xtol=1e-300, rtol=1e-14))
+    # A root far below 1 is found by halving: 1075 halvings lead through all doubles.
+    root = float(brentq(lambda m: gaussian_delta(m, epsilon) - delta, 0.0, high, xtol=1e-300, rtol=1e-14, maxiter=2000))
     return 1 / _nudge_up(1 / root, lambda inverse: gaussian_delta(1 / inverse, epsilon) <= delta)
 
 
