@@ -261,14 +261,16 @@ def alone(spec: str = "node", **parameters: object) -> HopBayes:
 
 
 def test_a_node_model_alone_makes_more_steps() -> None:
-    """Unless they are given; and a graph of other public facts gets as many."""
+    """Unless they are given; what was decided holds for graphs of other public facts. Many training ids take fewer."""
     facts = PublicFacts(1000, 20, 5, 700, True, 100)
+    many = PublicFacts(200_000, 20, 5, 150_000, True, 100)
 
-    def steps(estimator: HopBayes) -> int:
+    def steps(estimator: HopBayes, facts: PublicFacts = facts) -> int:
         return estimator.plan(facts).stage(NODE_MODEL).runs
 
     assert steps(alone(steps=None)) == 400
-    assert steps(model("node", 16.0, steps=None)) == 100
+    assert steps(model("node", 16.0, steps=None)) == 200
+    assert steps(model("node", 16.0, steps=None), many) == 100
     assert steps(alone(steps=7)) == steps(model("node", 16.0, steps=7)) == 7
     assert alone(steps=None)._budget(facts).pinned()["steps"] == 400
 

@@ -107,8 +107,8 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         Share of the budget (in 1/σ²) that the table takes from the evidence, at edge level with ``all``.
     steps, step_size, clip_norm
         At levels ``node`` and ``neighbor``, the noisy steps of the node model over all training nodes: how many (None:
-        100, or 400 where no edge is read), their learning rate (None: 0.05 for a linear map, 0.02 for a network), and
-        the norm to which gradients are clipped.
+        200, or 400 where no edge is read, or 100 where edges are read and training ids are 100,000 or more), their
+        learning rate (None: 0.05 for a linear map, 0.02 for a network), and the norm to which gradients are clipped.
         (``dropout``, ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
     split
         At those levels, how the squared privacy loss is divided between node model and evidence, 0 for no evidence (no

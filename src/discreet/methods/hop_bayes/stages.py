@@ -37,10 +37,12 @@ LEAST_SHARE = 0.12
 """Evidence that would get less than this is not asked for at all."""
 NETWORK_STEP = 0.02
 """The learning rate of a node model with hidden layers."""
-STEPS, STEPS_ALONE = 100, 400
+STEPS, STEPS_ALONE = 200, 400
 """Noisy steps of the node model, and where no edge is read: noise then outweighs every step, and more of them, at the
 same budget, are a longer average (see docs/defaults.md).
 """
+MANY_IDS, STEPS_OF_MANY = 100_000, 100
+"""From so many training ids on noise hardly counts in a step, and time does: fewer steps do the same."""
 
 
 def evidence_name(number: int) -> str:
@@ -88,7 +90,9 @@ class RecordBudget:
         """How many noisy steps the node model makes."""
         if self.steps is not None:
             return self.steps
-        return STEPS if self.reads_edges else STEPS_ALONE
+        if not self.reads_edges:
+            return STEPS_ALONE
+        return STEPS if self.facts.num_train < MANY_IDS else STEPS_OF_MANY
 
     # ---------------------------------------------------------------- shares
 
