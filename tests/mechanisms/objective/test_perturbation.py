@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -73,6 +74,18 @@ def test_the_sharp_norm_bound_solves_its_own_inequality_and_is_smaller():
     reached = lowest_rate * 500 * (ridge * bound - 1 / 6)
     assert reached >= objective.radius_quantile(sharp)
     assert reached == pytest.approx(objective.radius_quantile(sharp), rel=1e-6)
+
+
+def test_the_sharp_norm_bound_holds_where_doubles_cancel():
+    """With so many rows its two sides are differences of the last few digits: compared as fractions."""
+    for number in range(40):
+        q, ridge = facts(bounds="sharp", rows=10**13), 0.01 * 1.1**number
+        bound = objective.norm_bound(q, ridge)
+        reached = (
+            Fraction(q.rows) * Fraction(q.omega * q.epsilon) * (Fraction(ridge) * Fraction(bound) - Fraction(1, 6))
+        )
+        reach = q.classes * q.sensitivity * objective.radius_quantile(q) * q.loss.steepness(bound)
+        assert reached >= Fraction(reach)
 
 
 def test_jacobian_epsilon_is_equation_24():

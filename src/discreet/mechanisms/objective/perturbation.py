@@ -20,8 +20,9 @@ alone, as it must where every row has a target of its own; n₁ stays the number
 cost no noise; the signal of rows that count for less is what they cost.
 
 *These formulas in double precision.* They are computed for ε and δ less a relative 2⁻³⁶ (``rounding.SET_ASIDE``), which
-pays for their own rounding: Λ is at least a little above its floor, so nothing here cancels, and quantiles of the
-Erlang law are good to a relative 10⁻¹² (tested).
+pays for their own rounding: Λ is at least a little above its floor, so sums and differences here keep their digits but
+for one, and quantiles of the Erlang law are good to a relative 10⁻¹² (tested). The one is Λc_θ − sup|ℓ′(0)|, which is
+small where n₁ε is huge: it is taken less more than three roundings can add to it.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def norm_bound(facts: ObjectiveFacts, ridge: float) -> float:
         return published
 
     def holds(radius: float) -> bool:
-        return budget * (ridge * radius - loss.slope_at_zero) >= reach * loss.steepness(radius)
+        rounded_away = 2.0**-50 * (ridge * radius + loss.slope_at_zero)
+        return budget * (ridge * radius - loss.slope_at_zero - rounded_away) >= reach * loss.steepness(radius)
 
     return _least_above(loss.slope_at_zero / ridge, published, holds)
 
