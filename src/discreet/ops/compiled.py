@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import pairwise
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,11 +31,11 @@ def _compiled(kernel: Callable[..., Any], in_any_order: bool) -> Any:
         return numba.njit(nogil=True, fastmath=order)(kernel)
 
 
-def in_threads(work: Callable[[int, int], None], ends: Sequence[int], threads: int) -> None:
-    """``work(first, last)`` on every portion from one end to the next, side by side on so many threads."""
-    if threads == 1 or len(ends) <= 2:
-        for first, last in pairwise(ends):
-            work(first, last)
+def in_threads(kernel: Callable[..., None], portions: Sequence[tuple[Any, ...]], threads: int) -> None:
+    """``kernel(*portion)`` for every portion, side by side on so many threads."""
+    if threads == 1 or len(portions) <= 1:
+        for portion in portions:
+            kernel(*portion)
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="portions") as pool:
-        list(pool.map(work, ends[:-1], ends[1:]))
+        list(pool.map(lambda portion: kernel(*portion), portions))

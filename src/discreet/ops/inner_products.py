@@ -46,10 +46,11 @@ def _is_for_machine_code(rows: Tensor) -> bool:
 
 def _fill(kernel: Callable[..., None], rows: Tensor, slots: int, found: FloatArray) -> None:
     """Some examples at a time, on as many threads as torch has."""
-    run, given = compiled(kernel, in_any_order=True), rows.contiguous().numpy()
+    given = rows.contiguous().numpy()
     step = max(1, _PORTION // max(1, slots * given.shape[1]))
-    ends = [*range(0, len(found), step), len(found)]
-    in_threads(lambda i, j: run(given[i * slots : j * slots], found[i:j]), ends, torch.get_num_threads())
+    firsts = range(0, len(found), step)
+    portions = [(given[first * slots : (first + step) * slots], found[first : first + step]) for first in firsts]
+    in_threads(compiled(kernel, in_any_order=True), portions, torch.get_num_threads())
 
 
 def _add_squares(rows: SingleArray, found: FloatArray) -> None:

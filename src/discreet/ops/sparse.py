@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -356,14 +357,12 @@ def neighbour_sums(graph: Topology, rows: Array, aggregation: Aggregation) -> Fl
 
 
 def _add_in_threads(add: Callable[..., None], matrix: sp.csr_array, sent: Array, chosen: IntArray) -> FloatArray:
-    kernel, threads = compiled(add), torch.get_num_threads()
-    sums = np.empty((len(chosen), sent.shape[1]))
-
-    def work(first: int, last: int) -> None:
-        kernel(matrix.indptr, matrix.indices, sent, chosen[first:last], sums[first:last])
-
+    sums, threads = np.empty((len(chosen), sent.shape[1])), torch.get_num_threads()
     ends = [0, len(chosen)] if threads == 1 else _portions(matrix.indptr, chosen, threads * _PORTIONS)
-    in_threads(work, ends, threads)
+    portions = [
+        (matrix.indptr, matrix.indices, sent, chosen[first:last], sums[first:last]) for first, last in pairwise(ends)
+    ]
+    in_threads(compiled(add), portions, threads)
     return sums
 
 
