@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,19 @@ from discreet.graph.schema import Schema
 if TYPE_CHECKING:
     import pandas as pd
 
+LOG = logging.getLogger("discreet")
 TIME_COLUMNS = ("time", "timestamp", "date")
 
 
 def select_edges(edges: pd.DataFrame, column: str, until: str) -> pd.DataFrame:
-    """The rows up to a moment; a moment before all of them is refused.
+    """The rows up to a moment; where none is left, the holder is told, and nothing is refused: edges may be private.
 
     Guarantee: whether a row is kept depends on that row alone, so two tables that differ in one edge still do after.
     """
     numbers = edges[column].dtype.kind in "iuf"
     kept = _numbers_until(edges[column], until) if numbers else _dates_until(edges, column, until)
     if len(edges) and not kept.any():
-        raise ParameterError(f"no edge of the table is from {until!r} or before: column {column!r} says when each was")
+        LOG.warning(f"no edge of the table is from {until!r} or before: column {column!r} says when each was")
     return edges[kept].reset_index(drop=True)
 
 
