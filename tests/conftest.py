@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.effort import HIGH
+from tests.entropy import Entropy
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+ENTROPY = Entropy()
+if not HIGH:
+    ENTROPY.install()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test draws bits of its own, and others in a further try; one that is marked ``fresh`` draws the system's."""
+    ENTROPY.draw_for(None if item.get_closest_marker("fresh") else f"{item.nodeid}, try {_try_of(item)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+    """What several tests share has bits of its own, whichever of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    before = ENTROPY.draw_for(f"{fixturedef.baseid}, {fixturedef.argname}")
+    try:
+        return (yield)
+    finally:
+        ENTROPY.go_on_with(before)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -40,7 +65,11 @@ def record_property(request: pytest.FixtureRequest) -> Callable[[str, object], N
 @pytest.fixture
 def attempt(request: pytest.FixtureRequest) -> int:
     """The how manieth try of a test this is: tests that share runs of noise draw others in a further try."""
-    return getattr(request.node, "execution_count", 1)
+    return _try_of(request.node)
+
+
+def _try_of(item: Any) -> int:
+    return getattr(item, "execution_count", 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

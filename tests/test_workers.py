@@ -14,6 +14,8 @@ import pytest
 
 from discreet.workers import map_in_workers
 
+PATIENCE = 300.0
+"""Seconds until what must come is given up, however busy the machine is: far less than workers would sleep."""
 SLEEPERS = """
 import signal, sys
 from discreet.cli.boundary import exit_code
@@ -30,7 +32,7 @@ if __name__ == "__main__":
 
 def announce_and_sleep(folder: str) -> None:
     (Path(folder) / str(os.getpid())).touch()
-    time.sleep(600)
+    time.sleep(3600)
 
 
 def work(task: int) -> int:
@@ -74,10 +76,10 @@ def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -
         os.killpg(process.pid, number)  # as a terminal does: to all of them
     else:
         process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert "Traceback" not in err
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while any(map(is_alive, workers)) and time.monotonic() < until:
         time.sleep(0.02)
     assert not [pid for pid in workers if is_alive(pid)]
@@ -89,7 +91,7 @@ import os, time
 from pathlib import Path
 if str(os.getpid()) != os.environ["PARENT"]:
     Path(os.environ["MARKS"], str(os.getpid())).touch()
-    time.sleep(60)
+    time.sleep(3600)
 def run(task):
     return task
 """
@@ -113,14 +115,14 @@ def test_workers_that_are_still_importing_end_with_their_parent(tmp_path: Path) 
     workers = _wait_for(marks)
     process.kill()
     process.wait()
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while any(map(is_alive, workers)) and time.monotonic() < until:
         time.sleep(0.02)
     assert not [pid for pid in workers if is_alive(pid)]
 
 
 def _wait_for(marks: Path) -> list[int]:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while len(found := [int(path.name) for path in marks.iterdir()]) < 2:
         assert time.monotonic() < until, "the workers did not start"
         time.sleep(0.02)

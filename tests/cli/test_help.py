@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,9 +15,10 @@ HEAVY = "{'torch', 'numpy', 'scipy', 'pandas', 'sklearn', 'matplotlib'}"
 
 
 def test_help_teaches_and_is_quick() -> None:
-    started = time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     found = subprocess.run([sys.executable, "-m", "discreet.cli", "--help"], capture_output=True, text=True, check=True)
-    assert time.perf_counter() - started < 5  # the real limit is measured in benchmarks; this catches a torch import
+    # The real limit is measured in benchmarks; this catches an import of torch. Of work, not of a busy machine's time.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 5
     for command in COMMANDS:
         assert command in found.stdout
 

@@ -178,7 +178,7 @@ def test_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
     process.stdout.readline()  # the plan is printed just before training starts
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "interrupted" in err
     assert "Traceback" not in err

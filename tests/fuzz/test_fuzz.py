@@ -25,6 +25,7 @@ FEWER = {"runs": effort(5, 20), "options": effort(20, 80)}  # these take seconds
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_input_ends_well(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "SECONDS", 60)  # on a machine that does other work too
+    monkeypatch.setattr(outcomes, "WAITING", 600)
     ended = {seed: fuzz_one(section, seed) for seed in range(FEWER.get(section, CASES))}
     assert {seed: found for seed, found in ended.items() if found[0].outcome not in GOOD} == {}
     codes = {found.code for found, _ in ended.values()}
@@ -66,5 +67,5 @@ print(sorted(run_all([0, 1, 2], run, lambda code: f"died: {code}", 2)))
 
 def test_a_process_that_dies_is_the_outcome_of_its_case() -> None:
     command, environment = [sys.executable, "-c", DYING], {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.strip() == "[(0, 0), (1, 'died: -9'), (2, 2)]"

@@ -30,9 +30,11 @@ def test_gaussian_has_the_declared_scale(multiplier: float, sensitivity: float) 
     value = np.full((300, 700), 5.0, dtype=np.float32)
     noisy = gaussian.release(value, stage(multiplier, sensitivity, value.shape), NoiseSource().stream("x"))
     noise = (noisy.astype(np.float64) - 5.0) / (multiplier * sensitivity)
-    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
+    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-8
     assert noise.std() == pytest.approx(1, abs=0.01)
-    assert abs(np.corrcoef(noise[:, :-1].ravel(), noise[:, 1:].ravel())[0, 1]) < 0.01
+    assert (
+        abs(np.corrcoef(noise[:, :-1].ravel(), noise[:, 1:].ravel())[0, 1]) < 0.015
+    )  # 7 standard deviations
     assert (value == 5.0).all()  # the input is left alone
 
 
@@ -49,11 +51,12 @@ def test_streams_are_independent_and_used_once() -> None:
     drawn = [draw(source, *name, size=1000) for name in names]
     for i, one in enumerate(drawn):
         for two in drawn[i + 1 :]:
-            assert abs(np.corrcoef(one, two)[0, 1]) < 0.15
+            assert abs(np.corrcoef(one, two)[0, 1]) < 0.2  # its standard deviation is 0.032
     with pytest.raises(PlanViolationError, match="already"):
         source.stream("hop 1", 1)
 
 
+@pytest.mark.fresh
 def test_entropy_by_default_and_seed_by_name() -> None:
     assert not np.array_equal(draw(NoiseSource(), "x"), draw(NoiseSource(), "x"))
     assert np.array_equal(draw(NoiseSource(insecure_seed=3), "x"), draw(NoiseSource(insecure_seed=3), "x"))
@@ -82,5 +85,5 @@ def test_cannot_cross_a_fork() -> None:
     queue = context.Queue()
     child = context.Process(target=_in_child, args=(NoiseSource(), queue))
     child.start()
-    assert "process" in queue.get(timeout=30)
+    assert "process" in queue.get(timeout=300)
     child.join()

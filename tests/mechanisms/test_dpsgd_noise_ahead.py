@@ -74,7 +74,7 @@ def test_what_was_drawn_ahead_does_not_cross_a_fork():
         queue = context.Queue()
         child = context.Process(target=_take_in_child, args=(ahead, queue))
         child.start()
-        said, wiped = queue.get(timeout=30)
+        said, wiped = queue.get(timeout=300)
         child.join()
         assert "process" in said
         assert wiped

@@ -102,9 +102,9 @@ def test_work_goes_by_the_edges_of_the_noisy_graph() -> None:
         sources = np.arange(3000)
         found = np.sort(Cells(nodes, False).numbers(sources, sources + 7))
         value = sp.csr_array((np.ones(3000), found, np.array([0, 3000])), shape=query.shape)
-        started = time.perf_counter()
+        started = time.process_time()
         answer = release(value, _stage(query, epsilon), BitStream(bytes(32)))
-        assert time.perf_counter() - started < 5
+        assert time.process_time() - started < 5
         assert 2000 < answer.nnz < 12_000
 
 
