@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binomtest, chi2, ks_2samp, kstest, norm
+from scipy.stats import binomtest, chi2, hypergeom, ks_2samp, kstest, norm
+from scipy.stats import t as student
 
 from discreet.arrays import BoolArray, FloatArray
 from discreet.audit.attacks import attack_on
@@ -60,9 +61,9 @@ def law_checks(plan: Plan, noise: Mapping[Index, FloatArray]) -> list[NoiseCheck
 
 
 def repeats(prints: npt.NDArray[np.uint64]) -> NoiseCheck:
-    """Answers of continuous mechanisms never agree: 64-bit hashes of a million would with probability 3e-8."""
+    """Answers of continuous mechanisms and secret keys never agree: of a million 64-bit hashes two do once in 4e7."""
     repeated = len(prints) - len(np.unique(prints))
-    detail = f"{repeated} of {len(prints)} answers occur twice"
+    detail = f"{repeated} of {len(prints)} answers and keys occur twice"
     return NoiseCheck("fresh noise", "all", 0.0 if repeated else 1.0, detail)
 
 
@@ -105,7 +106,11 @@ def _scores(stage: Stage, noise: FloatArray) -> FloatArray:
 
 
 def _worst_correlation(name: str, one: FloatArray, two: FloatArray, *, skip_own: bool) -> NoiseCheck:
-    """The largest of all correlations between columns, by Fisher's transform, corrected for their number."""
+    """The largest of all correlations between columns, corrected for their number.
+
+    Of independent normal scores r·√((n − 2)/(1 − r²)) has Student's law, exactly, so that tails mean what they say
+    however few the runs are.
+    """
     runs, columns = one.shape
     if runs < 30 or columns < 1 + skip_own:
         return NoiseCheck(name, "all", 1.0, "too few to say")
@@ -115,7 +120,7 @@ def _worst_correlation(name: str, one: FloatArray, two: FloatArray, *, skip_own:
     if skip_own:
         found = found[np.triu_indices(columns, k=1)]
     largest = float(np.clip(found.max(), 0.0, 1 - 1e-15))
-    tail = 2 * float(norm.sf(np.arctanh(largest) * np.sqrt(runs - 3))) * found.size
+    tail = 2 * float(student.sf(largest * np.sqrt((runs - 2) / (1 - largest**2)), runs - 2)) * found.size
     return NoiseCheck(name, "all", min(1.0, tail), f"largest correlation {largest:.4f} of {found.size}")
 
 
@@ -139,12 +144,31 @@ def _batches(plan: Plan, batches: dict[Index, BoolArray]) -> Iterator[NoiseCheck
             right = (masks.sum(axis=1) == stage.event.batch_size).all()
             yield NoiseCheck("size of batches", f"{name}, run {run}", float(right), "the same size in every step")
         else:
-            coins = masks.astype(np.float64)
-            yield _worst_correlation("independent coins", coins, coins, skip_own=True)
+            yield _worst_overlap("independent coins", masks, masks, skip_own=True)
     for before, after in pairwise(batches):
         if before[0] == after[0] and not batches[before].all():
-            one, two = (batches[index].astype(np.float64) for index in (before, after))
-            yield _worst_correlation("fresh batches", one, two, skip_own=False)
+            yield _worst_overlap("fresh batches", batches[before], batches[after], skip_own=False)
+
+
+def _worst_overlap(name: str, one: BoolArray, two: BoolArray, *, skip_own: bool) -> NoiseCheck:
+    """How often two coins fell alike, for all pairs of columns, corrected for their number.
+
+    Given how often each fell heads, the number of runs in which independent coins both did is hypergeometric, exactly:
+    a correlation would call rare coins dependent far too often.
+    """
+    runs = len(one)
+    both = one.T.astype(np.int64) @ two.astype(np.int64)
+    heads, others = np.broadcast_arrays(one.sum(axis=0)[:, None], two.sum(axis=0)[None, :])
+    if skip_own:
+        pairs = np.triu_indices(len(both), k=1)
+        both, heads, others = both[pairs], heads[pairs], others[pairs]
+    if not both.size:
+        return NoiseCheck(name, "all", 1.0, "too few to say")
+    tails = np.minimum(hypergeom.cdf(both, runs, heads, others), hypergeom.sf(both - 1, runs, heads, others))
+    worst = np.unravel_index(int(np.argmin(tails)), both.shape)
+    expected = heads[worst] * others[worst] / runs
+    detail = f"{both[worst]} of {runs} runs with both, {expected:.1f} expected, the oddest of {both.size} pairs"
+    return NoiseCheck(name, "all", min(1.0, 2 * float(tails[worst]) * both.size), detail)
 
 
 def _batches_and_noise(batches: Mapping[Index, BoolArray], noise: Mapping[Index, FloatArray]) -> Iterator[NoiseCheck]:
