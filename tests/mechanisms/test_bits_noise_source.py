@@ -32,9 +32,7 @@ def test_gaussian_has_the_declared_scale(multiplier: float, sensitivity: float) 
     noise = (noisy.astype(np.float64) - 5.0) / (multiplier * sensitivity)
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-8
     assert noise.std() == pytest.approx(1, abs=0.01)
-    assert (
-        abs(np.corrcoef(noise[:, :-1].ravel(), noise[:, 1:].ravel())[0, 1]) < 0.015
-    )  # 7 standard deviations
+    assert abs(np.corrcoef(noise[:, :-1].ravel(), noise[:, 1:].ravel())[0, 1]) < 0.015  # 7 standard deviations
     assert (value == 5.0).all()  # the input is left alone
 
 
