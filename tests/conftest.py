@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,9 @@ from tests.effort import HIGH
 from tests.entropy import Entropy
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell's background ignores Ctrl-C, and so would every command that a test starts and interrupts.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ENTROPY = Entropy()
 if not HIGH:
