@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, nn
 
 from discreet import load
-from discreet.arrays import Array
 from discreet.graph.graph import Graph
 from discreet.graph.splits import split
 from discreet.ops.rows import rows_of_norm
@@ -39,22 +38,34 @@ DENSE = 0.1
 """The share of cells above which a dense product is quicker."""
 
 
-def noisy(graph: Graph, copy: str, rng: np.random.Generator) -> Array:
-    """The adjacency matrix of a copy, dense, single precision."""
+def noisy(graph: Graph, copy: str, rng: np.random.Generator) -> sp.csr_array:
+    """The adjacency matrix of a copy, zeros and ones in single precision."""
     n = graph.num_nodes
-    true = np.asarray(sp.csr_array(graph.adjacency).todense() > 0)
+    true = sp.csr_array(graph.adjacency)
+    true = sp.csr_array((np.ones(true.nnz, dtype=np.float32), true.indices, true.indptr), shape=true.shape)
     if copy == "true":
-        return true.astype(np.float32)
+        return true
     if copy == "none":
-        return np.zeros((n, n), dtype=np.float32)
+        return sp.csr_array((n, n), dtype=np.float32)
     if copy == "flipped":
-        upper = np.triu(true ^ (rng.random((n, n), dtype=np.float32) < 1 / (1 + math.exp(EPSILON))), 1)
-        return (upper | upper.T).astype(np.float32)
-    keep = 1 / (1 + math.exp(-EPSILON * (1 - DENSITY_SHARE)))
-    density = true.mean()
-    thinned = density / (2 * keep * density - keep - density + 1)
-    chance = np.where(true, keep * thinned, (1 - keep) * thinned)
-    return (rng.random((n, n), dtype=np.float32) < chance).astype(np.float32)
+        flips = rng.random((n, n), dtype=np.float32) < 1 / (1 + math.exp(EPSILON))
+        upper = np.triu((true.toarray() > 0) ^ flips, 1)
+        return sp.csr_array((upper | upper.T).astype(np.float32))
+    return thinned(true, rng)
+
+
+def thinned(true: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
+    """Every cell by randomised response, the edges then kept at the rate that makes the copy as dense as the graph."""
+    n, keep = true.shape[0], 1 / (1 + math.exp(-EPSILON * (1 - DENSITY_SHARE)))
+    density = true.nnz / n**2
+    rate = density / (2 * keep * density - keep - density + 1)
+    kept = true.tocoo()
+    chosen = rng.random(true.nnz) < keep * rate
+    false = rng.integers(n, size=(2, rng.binomial(n**2 - true.nnz, (1 - keep) * rate)))
+    rows, columns = np.concatenate([kept.row[chosen], false[0]]), np.concatenate([kept.col[chosen], false[1]])
+    found = sp.csr_array((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=true.shape)
+    found.data[:] = 1  # the few cells that were drawn twice
+    return found
 
 
 class Sage(nn.Module):
@@ -82,21 +93,28 @@ def product(x: Tensor, layer: nn.Module) -> Tensor:
     return x @ weight.T + bias
 
 
-def score(graph: Graph, adjacency: Array, reads: str, own: bool, course: tuple[int, float], seed: int) -> float:
+def averaging(adjacency: sp.csr_array) -> sp.csr_array:
+    """The same with rows that sum to 1 (or are empty)."""
+    return sp.csr_array(sp.diags_array(1 / np.maximum(adjacency.sum(axis=1), 1)) @ adjacency, dtype=np.float32)
+
+
+def as_tensor(matrix: sp.csr_array) -> Tensor:
+    """Dense where most products would be."""
+    if matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]:
+        return torch.tensor(matrix.toarray())
+    parts = (matrix.indptr, matrix.indices, matrix.data)
+    return torch.sparse_csr_tensor(*(torch.tensor(part) for part in parts), size=matrix.shape)
+
+
+def score(graph: Graph, adjacency: sp.csr_array, reads: str, own: bool, course: tuple[int, float], seed: int) -> float:
     """Validation accuracy after the last epoch, in per cent."""
     torch.manual_seed(seed)
-    degrees = np.maximum(adjacency.sum(axis=1, keepdims=True), 1)
-    matrix = torch.tensor(adjacency / degrees if reads == "mean" else adjacency)
-    if adjacency.mean() < DENSE:
-        matrix = matrix.to_sparse_csr()
+    matrix = as_tensor(averaging(adjacency) if reads == "mean" else adjacency)
     features = rows_of_norm(graph.features, 1.0)
-    x = torch.tensor(np.asarray(features.todense() if sp.issparse(features) else features), dtype=torch.float32)
-    width = x.shape[1]
-    if float((x != 0).float().mean()) < DENSE:
-        x = x.to_sparse_csr()
+    x = as_tensor(sp.csr_array(features, dtype=np.float32))
     labels = torch.tensor(graph.labels)
     train, val = (torch.tensor(mask & (graph.labels >= 0)) for mask in (graph.train_mask, graph.val_mask))
-    network = Sage(width, graph.num_classes, own)
+    network = Sage(x.shape[1], graph.num_classes, own)
     epochs, rate = course
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     for _ in range(epochs):
