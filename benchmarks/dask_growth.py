@@ -34,8 +34,9 @@ import psutil
 import discreet
 from discreet.engine.cluster import connected
 from discreet.engine.dask_blocks import DaskBlocks
+from discreet.graph.partition_manifest import Manifest
 from discreet.graph.partition_writer import EdgeBuckets, NewBlock, write_partitions
-from discreet.graph.partitions import Manifest, PartitionedGraph
+from discreet.graph.partitions import PartitionedGraph
 from discreet.methods.registry import find_method, load_method
 
 NODES, EDGES = 25_000_000, 500_000_000

@@ -16,8 +16,9 @@ from discreet.audit.replay import replay_pair
 from discreet.engine import cluster
 from discreet.errors import EngineError, ParameterError
 from discreet.graph.graph import Graph
+from discreet.graph.graph_in_blocks import GraphInBlocks
 from discreet.graph.partition_writer import write_graph
-from discreet.graph.partitions import GraphInBlocks, PartitionedGraph
+from discreet.graph.partitions import PartitionedGraph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP

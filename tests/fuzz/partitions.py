@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.graph import csbm
+from discreet.graph.partition_files import file_digest
+from discreet.graph.partition_manifest import MANIFEST
 from discreet.graph.partition_writer import write_graph
-from discreet.graph.partitions import MANIFEST, file_digest
 from tests.fuzz.spoil import Case, Random, scratch, spoilt
 
 READERS = [

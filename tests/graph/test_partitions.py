@@ -14,12 +14,15 @@ import scipy.sparse as sp
 
 from discreet.errors import DataNotFoundError, GraphError, OutputExistsError, ParameterError, UnsupportedError
 from discreet.files import leftovers
-from discreet.graph import partition_writer, partitions
+from discreet.graph import graph_in_blocks, partition_writer
 from discreet.graph.edge_weights import SUM_PLACES
 from discreet.graph.graph import Graph, NamedSplit
+from discreet.graph.graph_in_blocks import GraphInBlocks
 from discreet.graph.io import load_path, save_npz
+from discreet.graph.partition_files import file_digest
+from discreet.graph.partition_manifest import MANIFEST, Manifest, StoredBlock
 from discreet.graph.partition_writer import EdgeBuckets, NewBlock, write_graph, write_partitions
-from discreet.graph.partitions import MANIFEST, GraphInBlocks, Manifest, PartitionedGraph, StoredBlock, file_digest
+from discreet.graph.partitions import PartitionedGraph
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.gap.estimator import GAP
@@ -93,7 +96,7 @@ def test_sums_over_blocks_have_the_bits_of_the_whole(tmp_path: Path, partitions:
 @pytest.mark.parametrize("at_once", [1, 7, 50])
 def test_a_block_is_summed_a_portion_at_a_time(tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes without an edge, first and last ones included, stand between portions too."""
-    monkeypatch.setattr(partitions, "_AT_ONCE", at_once)
+    monkeypatch.setattr(graph_in_blocks, "_AT_ONCE", at_once)
     graph, rng = small(directed=True, weighted=True), np.random.default_rng(0)
     source, target = graph.edges()
     kept = (target > 2) & (target < SIZE - 2) & (target % 5 > 0)

@@ -20,7 +20,9 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import DiscreetError, EngineError
-from discreet.graph.partitions import PartitionedGraph, StoredBlock, sum_block
+from discreet.graph.graph_in_blocks import sum_block
+from discreet.graph.partition_manifest import StoredBlock
+from discreet.graph.partitions import PartitionedGraph
 
 AHEAD = 2
 """Blocks given out for each worker: while one is sent back, another is computed. More would only take memory."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from discreet.engine.cluster import connected
 from discreet.engine.dask_blocks import DaskBlocks, Progress
-from discreet.graph.partitions import GraphInBlocks, PartitionedGraph
+from discreet.graph.graph_in_blocks import GraphInBlocks
+from discreet.graph.partitions import PartitionedGraph
 
 
 @contextmanager

@@ -120,7 +120,7 @@ class Graph:
     """
 
     in_blocks: ClassVar[bool] = False
-    """Whether edges lie in blocks elsewhere, and can only be summed over (``graph.partitions``)."""
+    """Whether edges lie in blocks elsewhere, and can only be summed over (``graph.graph_in_blocks``)."""
 
     indptr: IntArray
     indices: IntArray

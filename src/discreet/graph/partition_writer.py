@@ -17,7 +17,9 @@ from discreet.errors import GraphError
 from discreet.files import check_free, whole
 from discreet.graph.clean import Features
 from discreet.graph.graph import MASKS, Graph
-from discreet.graph.partitions import MANIFEST, SPLIT, Manifest, StoredBlock, file_digest, import_parquet
+from discreet.graph.partition_files import file_digest, import_parquet
+from discreet.graph.partition_manifest import MANIFEST, Manifest, StoredBlock
+from discreet.graph.partition_nodes import SPLIT
 from discreet.limits import PARTITIONS
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.graph.edge_weights import weighted_sums
-from discreet.graph.partitions import GraphInBlocks
+from discreet.graph.graph_in_blocks import GraphInBlocks
 from discreet.graph.parts import Topology
 from discreet.ops.compiled import compiled, in_threads
 
