@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.errors import GraphError
-from discreet.graph.encoding import encode, measure
+from discreet.graph.encoding import encode
+from discreet.graph.measuring import measure
 from discreet.graph.schema import Column
 
 TABLE = pd.DataFrame(

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import DataNotFoundError, GraphError
-from discreet.graph.encoding import MISSING_WORDS, UNKNOWN_WORDS
+from discreet.graph.cells import MISSING_WORDS, UNKNOWN_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,10 @@ from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
 from discreet.graph.edge_times import select_edges, time_column
 from discreet.graph.edge_weights import Weights, read_weights, refuse_undeclared, weight_column
-from discreet.graph.encoding import encode, measure
+from discreet.graph.encoding import encode
 from discreet.graph.graph import CLASS_LIST, MASKS, Graph
 from discreet.graph.labels import check_class_values, decode_classes, encode_classes
+from discreet.graph.measuring import measure
 from discreet.graph.schema import IGNORE, Column, Schema, shorten
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def from_pandas(
 ) -> Graph:
     """Build a graph from a table of edges and a table of nodes.
 
-    The features are encoded as the schema says, column by column name; see ``discreet.graph.encoding`` for what a
+    The features are encoded as the schema says, column by column name; see ``discreet.graph.measuring`` for what a
     column becomes of which nothing is declared. ``graph.schema`` holds every column and what became of it: read the
     tables of next month with ``schema=model.schema_``.
 

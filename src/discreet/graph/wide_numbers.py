@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import IntArray, SingleArray
 from discreet.errors import GraphError
-from discreet.graph.encoding import MISSING_WORDS
+from discreet.graph.cells import MISSING_WORDS
 
 _POWERS = 10.0 ** np.arange(23)  # exact in double precision up to 10²²
 
