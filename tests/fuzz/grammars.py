@@ -28,7 +28,7 @@ from discreet.methods.registry import list_methods, load_method
 from discreet.privacy.certificate import CERTIFICATE, seal
 from discreet.privacy.release_folder import json_bytes
 from tests.fuzz.partitions import partitions
-from tests.fuzz.records import records
+from tests.fuzz.records import SUITE, records
 from tests.fuzz.spoil import Case, Prepare, Random, scratch, spoilt
 from tests.fuzz.tables import tables
 
@@ -259,19 +259,6 @@ def _like(rng: Random, array: np.ndarray) -> np.ndarray:
 
 # -------------------------------------------------------------------- TOML
 
-SUITE = """title = "t"
-datasets = ["small"]
-seeds = 1
-[graphs]
-small = "csbm:num_nodes=40,num_features=4"
-[[cases]]
-method = "mlp"
-level = "edge"
-epsilon = [1, 2]
-settings = { epochs = 1 }
-[[tables]]
-title = "x"
-"""
 SPACE = """[search]
 hidden = [4, 6]
 dropout = { low = 0.1, high = 0.5 }

@@ -16,7 +16,7 @@ from discreet.graph import csbm
 from discreet.graph.partition_files import file_digest
 from discreet.graph.partition_manifest import MANIFEST
 from discreet.graph.partition_writer import write_graph
-from tests.fuzz.spoil import Case, Random, scratch, spoilt
+from tests.fuzz.spoil import Case, Random, choose_value, scratch, spoilt
 
 READERS = [
     *(["plan", "--data", "parts", "--method", "mlp"], ["plan", "--data", "parts", "--method", "mlp", "--split=2/4/4"]),
@@ -59,11 +59,8 @@ def _changed_value(rng: Random) -> Callable[[Path], None]:
 
     def change(folder: Path) -> None:
         inner, path = Random(seed), folder / MANIFEST
-        value = spot = json.loads(path.read_text())
-        key = inner.choice(list(spot))
-        while isinstance(spot[key], dict | list) and spot[key] and inner.random() < 0.8:
-            spot = spot[key]
-            key = inner.choice(list(spot) if isinstance(spot, dict) else list(range(len(spot))))
+        value = json.loads(path.read_text())
+        spot, key = choose_value(inner, value)
         if inner.random() < 0.15:
             del spot[key]
         elif inner.random() < 0.1:

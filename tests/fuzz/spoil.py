@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 Prepare = Callable[[Path], None]
 Case = tuple[list[str], Prepare]
@@ -32,3 +33,13 @@ def spoilt(rng: Random, content: bytes) -> bytes:
         content = rng.choice([content[:at] + noise + content[at:], content[:at] + content[to:], content[:at]])
         content = content if rng.random() < 0.95 else content * 2
     return content
+
+
+def choose_value(rng: Random, value: Any) -> tuple[Any, Any]:
+    """A value somewhere in JSON: the table or list that it stands in, and its place there."""
+    spot = value
+    key = rng.choice(list(spot))
+    while isinstance(spot[key], dict | list) and spot[key] and rng.random() < 0.8:
+        spot = spot[key]
+        key = rng.choice(list(spot) if isinstance(spot, dict) else list(range(len(spot))))
+    return spot, key

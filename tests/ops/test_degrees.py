@@ -8,30 +8,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import GraphError, ParameterError
-from discreet.graph.graph import Graph
 from discreet.graph.synthetic import csbm
 from discreet.ops.compiled import compiled
 from discreet.ops.degrees import _late, bound_degrees, cap_owned, check_promised, rank_by_hash, thin
 from discreet.ops.keyed_hash import derive_key, hash_pairs
 from discreet.privacy.levels import NeighborLevel, NodeLevel
-
-KEY = bytes(range(16))
-
-
-def make(pairs, n, directed=True):
-    source, target = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True)) if pairs else ([], [])
-    return Graph.from_edges(
-        np.asarray(source, dtype=np.int64),
-        np.asarray(target, dtype=np.int64),
-        np.zeros((n, 1)),
-        directed=directed,
-        num_classes=2,
-    )
-
-
-def dense(graph):
-    return graph.adjacency.toarray().astype(float)
-
+from tests.plain_graphs import KEY, dense_adjacency, make_graph
 
 # -------------------------------------------------------------------- the hash
 
@@ -59,7 +41,7 @@ def test_hash_depends_on_key_order_and_nothing_else():
 
 def test_owned_keeps_the_smallest_hashes_of_each_node_by_itself():
     rng = np.random.default_rng(0)
-    graph = make([(int(u), int(v)) for u, v in rng.integers(0, 30, (400, 2)) if u != v], 30)
+    graph = make_graph([(int(u), int(v)) for u, v in rng.integers(0, 30, (400, 2)) if u != v], 30)
     capped = cap_owned(graph, 5, KEY)
     source, target = graph.edges()
     for node in range(30):
@@ -72,7 +54,7 @@ def test_owned_keeps_the_smallest_hashes_of_each_node_by_itself():
 
 
 def test_owned_makes_an_undirected_graph_directed():
-    star = make([(0, i) for i in range(1, 8)], 8, directed=False)
+    star = make_graph([(0, i) for i in range(1, 8)], 8, directed=False)
     capped = cap_owned(star, 3, KEY)
     assert capped.directed
     assert capped.out_degree().tolist() == [3] + [1] * 7
@@ -92,7 +74,7 @@ def greedy(graph, bound):
             kept.append((int(u), int(v)))
             room_out[u] -= 1
             room_in[v] -= 1
-    return make(kept, graph.num_nodes)
+    return make_graph(kept, graph.num_nodes)
 
 
 def foreign_lists_changed(bounding):
@@ -100,7 +82,7 @@ def foreign_lists_changed(bounding):
     rng = np.random.default_rng(1)
     worst = 0
     for _ in range(60):
-        graph = make([(int(u), int(v)) for u, v in rng.integers(0, 12, (60, 2)) if u != v], 12)
+        graph = make_graph([(int(u), int(v)) for u, v in rng.integers(0, 12, (60, 2)) if u != v], 12)
         hub = int(graph.out_degree().argmax())
         source, target = graph.edges()
         bare = graph.with_edges(source[source != hub], target[source != hub])
@@ -118,19 +100,19 @@ def test_owned_never_changes_another_list_and_a_greedy_cap_does():
 
 
 def test_promised_refuses_without_saying_by_how_much_or_whom():
-    star = make([(0, i) for i in range(1, 8)], 8, directed=False)
+    star = make_graph([(0, i) for i in range(1, 8)], 8, directed=False)
     assert check_promised(star, 7) is star
     said = []
     for edges in ([(0, i) for i in range(1, 8)], [(7, i) for i in range(6)]):
         with pytest.raises(GraphError, match="bound is 4, but a degree exceeds it: promise more") as error:
-            check_promised(make(edges, 8, directed=False), 4)
+            check_promised(make_graph(edges, 8, directed=False), 4)
         said.append(str(error.value))
     assert said[0] == said[1]
 
 
 def test_thinned_flips_the_same_coin_for_an_entry_in_every_graph():
     rng = np.random.default_rng(2)
-    graph = make([(int(u), int(v)) for u, v in rng.integers(0, 200, (3000, 2)) if u != v], 200)
+    graph = make_graph([(int(u), int(v)) for u, v in rng.integers(0, 200, (3000, 2)) if u != v], 200)
     kept = set(zip(*thin(graph, 200, 0.3, KEY).edges(), strict=True))
     source, target = graph.edges()
     some = rng.random(len(source)) < 0.5
@@ -142,9 +124,9 @@ def test_thinned_flips_the_same_coin_for_an_entry_in_every_graph():
 
 def test_thinned_treats_the_two_entries_of_an_edge_apart_and_refuses_a_broken_promise():
     n = 60
-    clique = make(list(itertools.combinations(range(n), 2)), n, directed=False)
+    clique = make_graph(list(itertools.combinations(range(n), 2)), n, directed=False)
     thinned = thin(clique, n, 0.5, KEY)
-    matrix = dense(thinned)
+    matrix = dense_adjacency(thinned)
     assert thinned.directed
     assert 0.2 < (matrix * matrix.T).sum() / (n * (n - 1)) < 0.3  # both survive: a quarter, not a half
     with pytest.raises(GraphError, match="exceeds it"):
@@ -154,7 +136,7 @@ def test_thinned_treats_the_two_entries_of_an_edge_apart_and_refuses_a_broken_pr
 
 
 def test_bound_degrees_follows_the_level():
-    star = make([(0, i) for i in range(1, 8)], 8, directed=False)
+    star = make_graph([(0, i) for i in range(1, 8)], 8, directed=False)
     assert bound_degrees(star, NodeLevel(3), KEY).out_degree().max() == 3
     assert bound_degrees(star, NodeLevel(7, edges="promised"), KEY) is star
     assert bound_degrees(star, NodeLevel(edges="thinned", d_max=7, p=0.5), KEY).num_entries < 14

@@ -7,23 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from discreet.errors import ParameterError
-from discreet.graph.graph import Graph
 from discreet.ops.egonets import sender_table, with_nobody
 from discreet.ops.keyed_hash import hash_pairs
 from discreet.ops.slot_rows import RowTable, SlotRows
 from discreet.ops.sparse import feature_tensor
-
-KEY = bytes(range(16))
-
-
-def make(pairs, n, directed=True):
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Graph.from_edges(ends[:, 0], ends[:, 1], np.zeros((n, 1)), directed=directed, num_classes=2)
-
-
-def random_graph(rng, n, entries, directed=True):
-    ends = rng.integers(0, n, (entries, 2))
-    return make(ends[ends[:, 0] != ends[:, 1]], n, directed)
+from tests.plain_graphs import KEY, make_graph, random_graph
 
 
 def test_slots_hold_the_senders_of_senders():
@@ -44,7 +32,7 @@ def test_slots_hold_the_senders_of_senders():
 
 
 def test_a_crowded_receiver_keeps_the_smallest_hashes():
-    star = make([(i, 0) for i in range(1, 10)], 10)
+    star = make_graph([(i, 0) for i in range(1, 10)], 10)
     table = sender_table(star, 4, KEY)
     hashes = hash_pairs(KEY, np.arange(1, 10), np.zeros(9, dtype=np.int64))
     assert table.index[0].tolist() == np.sort(1 + np.argsort(hashes)[:4]).tolist()
@@ -52,7 +40,7 @@ def test_a_crowded_receiver_keeps_the_smallest_hashes():
 
 
 def test_bad_input():
-    star = make([(1, 0)], 3)
+    star = make_graph([(1, 0)], 3)
     with pytest.raises(ParameterError, match="fan_in must be"):
         sender_table(star, 0, KEY)
     with pytest.raises(ParameterError, match="hops"):
@@ -60,14 +48,14 @@ def test_bad_input():
 
 
 def test_a_graph_without_edges():
-    nets = sender_table(make([], 3), 2, KEY).ego_nets([0, 2], 2)
+    nets = sender_table(make_graph([], 3), 2, KEY).ego_nets([0, 2], 2)
     assert nets.mask.sum() == 2
     assert (nets.index[:, 1:] == 3).all()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_empty_slots_read_nobodys_record(sparse):
-    graph = make([(1, 0), (2, 1)], 3)
+    graph = make_graph([(1, 0), (2, 1)], 3)
     nets = sender_table(graph, 2, KEY).ego_nets(np.arange(3), 2)
     records = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
     given = with_nobody(sp.csr_array(records) if sparse else records)

@@ -11,17 +11,7 @@ from discreet.audit.small_graphs import small_graph
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.ops.sparse import Aggregation, SparseMatrix, hop_matrix
-
-
-def dense(adjacency: np.ndarray, aggregation: str) -> np.ndarray:
-    """The definition, written down once more: rows are receivers."""
-    degree = adjacency.sum(axis=1)
-    inverse = np.where(degree > 0, 1 / np.maximum(degree, 1), 0)
-    if aggregation == "sum":
-        return adjacency.copy()
-    if aggregation == "mean":
-        return inverse[:, None] * adjacency
-    return np.sqrt(inverse)[:, None] * adjacency * np.sqrt(inverse)[None, :]
+from tests.plain_graphs import dense_hop
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "symmetric"])
@@ -33,7 +23,7 @@ def test_matches_dense_algebra(aggregation: Aggregation, self_loops: bool) -> No
         adjacency = graph.adjacency.toarray() + (np.eye(graph.num_nodes) if self_loops else 0)
         x = torch.tensor(rng.standard_normal((graph.num_nodes, 3)), dtype=torch.float32)
         found = hop_matrix(graph, aggregation, self_loops=self_loops) @ x
-        assert np.allclose(found, dense(adjacency, aggregation) @ x.numpy(), atol=1e-5)
+        assert np.allclose(found, dense_hop(adjacency, aggregation) @ x.numpy(), atol=1e-5)
 
 
 def test_directed_edges_flow_from_source_to_target() -> None:
@@ -46,7 +36,7 @@ def test_gradient_is_the_transposed_product() -> None:
     x = torch.randn(graph.num_nodes, 2, requires_grad=True)
     weight = torch.randn(graph.num_nodes, 2)
     (gradient,) = torch.autograd.grad(((hop_matrix(graph, "mean") @ x) * weight).sum(), [x])
-    expected = dense(graph.adjacency.toarray(), "mean").T @ weight.numpy()
+    expected = dense_hop(graph.adjacency.toarray(), "mean").T @ weight.numpy()
     assert np.allclose(gradient, expected, atol=1e-5)
 
 

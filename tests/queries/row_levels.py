@@ -1,10 +1,7 @@
-"""Levels and graphs for what reads adjacency rows."""
+"""Levels for what reads adjacency rows."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from discreet.graph.graph import Graph
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
 
 LEVELS: list[Level] = [
@@ -17,9 +14,3 @@ LEVELS: list[Level] = [
     NeighborLevel(2, 12, "promised"),
     NeighborLevel(3, edges="promised"),
 ]
-
-
-def make(pairs: list[tuple[int, int]], n: int, directed: bool = True) -> Graph:
-    """A graph of these entries, or edges."""
-    source, target = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    return Graph.from_edges(source, target, np.zeros((n, 1)), directed=directed, num_classes=2)

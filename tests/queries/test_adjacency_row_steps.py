@@ -15,7 +15,8 @@ from discreet.ops.degrees import bound_degrees
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel
 from discreet.queries.adjacency_row_steps import AdjacencyRowSteps, touched_rows
 from discreet.queries.gradients import StepRule, count_parameters
-from tests.queries.row_levels import LEVELS, make
+from tests.plain_graphs import make_graph
+from tests.queries.row_levels import LEVELS
 
 RecordProperty = Callable[[str, object], None]
 
@@ -59,8 +60,8 @@ def test_touched_rows_bound_what_changes(level: Level, record_property: RecordPr
 def test_the_papers_group_is_too_small_for_replacement() -> None:
     """D + 1 is what the DPDGC paper counts; two disjoint neighbourhoods change 2D rows and the own label."""
     d, n = 3, 8
-    one = make([(0, i) for i in range(1, d + 1)], n).with_labels(np.zeros(n, dtype=np.int64))
-    two = make([(0, i) for i in range(d + 1, 2 * d + 1)], n).with_labels(np.eye(n, dtype=np.int64)[0])
+    one = make_graph([(0, i) for i in range(1, d + 1)], n).with_labels(np.zeros(n, dtype=np.int64))
+    two = make_graph([(0, i) for i in range(d + 1, 2 * d + 1)], n).with_labels(np.eye(n, dtype=np.int64)[0])
     level = NodeLevel(d, change="replace")
     assert changed_examples(level, one, two) == touched_rows(level)[0] == 2 * d + 1 > d + 1
 

@@ -18,7 +18,8 @@ from discreet.ops.row_embedding import embed_rows
 from discreet.privacy.levels import EdgeLevel, Level, LocalLevel, NeighborLevel, NodeLevel
 from discreet.queries.adjacency_rows import AdjacencyRows
 from discreet.queries.kept_edges import KEY
-from tests.queries.row_levels import LEVELS, make
+from tests.plain_graphs import make_graph
+from tests.queries.row_levels import LEVELS
 
 RecordProperty = Callable[[str, object], None]
 
@@ -48,7 +49,7 @@ def bound_of(level: Level, row_norm: float = 1.0) -> float:
 def test_any_weight_is_cut_to_the_row_norm(sparse: bool) -> None:
     """Rows too long, too long to measure, and not finite; short ones are left alone."""
     weight = np.array([[3.0, 4.0], [0.1, 0.0], [1e200, 1e200], [np.nan, 1.0], [0.0, np.inf]])
-    graph = make([(i, i + 5) for i in range(5)], 10)  # row i of W arrives at node i + 5 alone
+    graph = make_graph([(i, i + 5) for i in range(5)], 10)  # row i of W arrives at node i + 5 alone
     padded = np.vstack([weight, np.zeros((5, 2))])
     found = answered(AdjacencyRows(EdgeLevel(True), 10, 2, 2.0), graph, sp.csr_array(padded) if sparse else padded)
     assert (np.linalg.norm(found, axis=1) <= 2.0).all()
@@ -59,7 +60,7 @@ def test_any_weight_is_cut_to_the_row_norm(sparse: bool) -> None:
 def test_sums_over_many_edges_are_exact(sparse: bool) -> None:
     """Else partial sums that a first edge moved apart would round apart: at a hub by more than the room for it."""
     rows = np.random.default_rng(0).uniform(0.5, 1.0, (999, 1))
-    graph = make([(sender, 0) for sender in range(1, 999)], 999)
+    graph = make_graph([(sender, 0) for sender in range(1, 999)], 999)
     query = AdjacencyRows(EdgeLevel(True), 999, 1)
     found = answered(query, graph, sp.csr_array(rows) if sparse else rows)[0, 0]
     assert found * 2**23 == sum(math.floor(row * 2**23) for row in rows[1:, 0])
@@ -67,7 +68,7 @@ def test_sums_over_many_edges_are_exact(sparse: bool) -> None:
 
 def test_the_least_norm_bounds_as_well() -> None:
     """Of all that ``limits.ROW_NORM`` allows."""
-    graph = make([(0, 1), (0, 2), (1, 2)], 3, directed=False)
+    graph = make_graph([(0, 1), (0, 2), (1, 2)], 3, directed=False)
     level, weight = NodeLevel(2, "promised"), np.full((3, 1), 1.0)
     found = answered(AdjacencyRows(level, 3, 1, 1e-9), graph, weight) / 1e-9
     bound = AdjacencyRows(level, 3, 1, 1e-9).bound()
@@ -97,7 +98,7 @@ def test_one_edge_over_every_graph_of_four_nodes(directed: bool, record_property
     weight, worst = np.diag([1.0, -1.0, 1.0, -1.0]), 0.0
     for chosen in itertools.product([0, 1], repeat=len(slots) - 1):
         rest = [slot for slot, c in zip(slots[1:], chosen, strict=True) if c]
-        pair = make(rest, 4, directed), make([slots[0], *rest], 4, directed)
+        pair = make_graph(rest, 4, directed), make_graph([slots[0], *rest], 4, directed)
         worst = max(worst, moved(EdgeLevel(directed), *pair, weight))
     record_property("ratio", worst)
     assert worst == pytest.approx(1.0, abs=2**-22)  # rows are cut off at a lattice
@@ -124,12 +125,12 @@ def test_owned_bounds_are_attained(change: str) -> None:
     before, after = [(0, i) for i in range(1, d + 1)], [(0, i) for i in range(d + 1, 2 * d + 1)]
     level = NodeLevel(d, change=change)  # type: ignore[arg-type]
     assert bound_of(level) == pytest.approx(math.sqrt(d if change == "null" else 2 * d))
-    pair = make(before, n), make(after if change == "replace" else [], n)
+    pair = make_graph(before, n), make_graph(after if change == "replace" else [], n)
     assert moved(level, *pair, np.eye(n)) == pytest.approx(1.0)
 
 
 def test_k_entries_move_k_rows() -> None:
-    pair = make([(0, 1), (0, 2), (0, 3)], 6), make([(0, 1), (0, 4)], 6)
+    pair = make_graph([(0, 1), (0, 2), (0, 3)], 6), make_graph([(0, 1), (0, 4)], 6)
     assert moved(NeighborLevel(3), *pair, np.eye(6)) == pytest.approx(1.0)
     assert bound_of(NeighborLevel(3), 0.5) == pytest.approx(0.5 * math.sqrt(3))
 
@@ -138,7 +139,7 @@ def test_the_own_row_counts_on_promised() -> None:
     """Leaving the own row out (as the paper does) would understate what the release of all rows gives away."""
     n = 7
     query = AdjacencyRows(NodeLevel(6, "promised"), n, 1)
-    star, empty = make([(0, i) for i in range(1, n)], n, directed=False), make([], n, directed=False)
+    star, empty = make_graph([(0, i) for i in range(1, n)], n, directed=False), make_graph([], n, directed=False)
     weight = np.ones((n, 1))
     apart = answered(query, star, weight) - answered(query, empty, weight)
     assert query.bound().clip is not None

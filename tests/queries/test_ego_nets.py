@@ -7,25 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.graph.graph import Graph
 from discreet.ops.degrees import bound_degrees, cap_owned
 from discreet.ops.egonets import sender_table
 from discreet.ops.keyed_hash import derive_key
 from discreet.privacy.levels import NeighborLevel, NodeLevel
 from discreet.queries.reach import touched_examples
 from tests.effort import effort
-
-KEY = bytes(range(16))
-
-
-def make(pairs, n, directed=True):
-    ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return Graph.from_edges(ends[:, 0], ends[:, 1], np.zeros((n, 1)), directed=directed, num_classes=2)
-
-
-def random_graph(rng, n, entries, directed=True):
-    ends = rng.integers(0, n, (entries, 2))
-    return make(ends[ends[:, 0] != ends[:, 1]], n, directed)
+from tests.plain_graphs import KEY, make_graph, random_graph
 
 
 def examples(bounded, fan_in, hops):
@@ -47,7 +35,7 @@ def every_owned_digraph(n, bound, fan_in, hops):
     slots = [(u, v) for u in range(n) for v in range(n) if u != v]
     return {
         chosen: examples(
-            cap_owned(make([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY), fan_in, hops
+            cap_owned(make_graph([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY), fan_in, hops
         )
         for chosen in itertools.product([0, 1], repeat=len(slots))
     }
@@ -83,7 +71,7 @@ def test_owned_on_undirected_graphs_of_five_nodes(fan_in, hops):
         null, _ = touched_examples(NodeLevel(bound), hops)
         replace, _ = touched_examples(NodeLevel(bound, change="replace"), hops)
         for chosen in list(itertools.product([0, 1], repeat=len(slots)))[:: effort(5, 1)]:
-            graph = make([s for s, c in zip(slots, chosen, strict=True) if c], 5, directed=False).as_directed()
+            graph = make_graph([s for s, c in zip(slots, chosen, strict=True) if c], 5, directed=False).as_directed()
             source, target = graph.edges()
             node = int(rng.integers(5))
             others = np.delete(np.arange(5), node)
@@ -102,7 +90,7 @@ def test_promised_on_every_graph_of_five_nodes(hops):
     for bound in (1, 2, 3):
         family = {}
         for chosen in itertools.product([0, 1], repeat=len(slots)):
-            graph = make([s for s, c in zip(slots, chosen, strict=True) if c], 5, directed=False)
+            graph = make_graph([s for s, c in zip(slots, chosen, strict=True) if c], 5, directed=False)
             if graph.in_degree().max() <= bound:
                 family[chosen] = examples(graph, bound, hops)
         for change in ("null", "replace"):
@@ -166,8 +154,8 @@ def test_the_bound_is_attained(hops, change):
         return [(first + j, int(leaf)) for j in range(d) for leaf in rest[j]]
 
     both = tree(1) + tree(1 + side)
-    before = make([(0, 1 + j) for j in range(d)] + both, n)
-    after = make([(0, 1 + side + j) for j in range(d)] + both if change == "replace" else both, n)
+    before = make_graph([(0, 1 + j) for j in range(d)] + both, n)
+    after = make_graph([(0, 1 + side + j) for j in range(d)] + both if change == "replace" else both, n)
     k, _ = touched_examples(NodeLevel(d, change=change), hops)
     assert count_changed(examples(before, 2, hops), examples(after, 2, hops), 0) == k
 
@@ -177,8 +165,8 @@ def test_thinned_over_keys():
     d_max, p, failure = 20, 0.3, 0.1
     level = NodeLevel(edges="thinned", d_max=d_max, p=p)
     k, _ = touched_examples(level, 1, failure=failure)
-    star = make([(0, i) for i in range(1, 21)], 21, directed=False)
-    bare = make([], 21, directed=False)
+    star = make_graph([(0, i) for i in range(1, 21)], 21, directed=False)
+    bare = make_graph([], 21, directed=False)
     over = 0
     for seed in range(400):
         key = derive_key(str(seed).encode(), "thin")
@@ -199,7 +187,7 @@ def test_a_greedy_truncation_is_caught():
                 kept.append((u, v))
                 room_out[u] -= 1
                 room_in[v] -= 1
-        return make(kept, graph.num_nodes)
+        return make_graph(kept, graph.num_nodes)
 
     rng = np.random.default_rng(3)
     bound = 2

@@ -11,28 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from discreet.errors import ParameterError, UnsupportedError
-from discreet.graph.graph import Graph
 from discreet.ops.degrees import cap_owned, thin
 from discreet.ops.keyed_hash import derive_key
 from discreet.privacy.levels import EdgeLevel, LocalLevel, NeighborLevel, NodeLevel
 from discreet.queries.reach import hop_sensitivity, sum_sensitivity, surviving_degree, touched_examples
-
-KEY = bytes(range(16))
-
-
-def make(pairs, n, directed=True):
-    source, target = (np.array(side, dtype=np.int64) for side in zip(*pairs, strict=True)) if pairs else ([], [])
-    return Graph.from_edges(
-        np.asarray(source, dtype=np.int64),
-        np.asarray(target, dtype=np.int64),
-        np.zeros((n, 1)),
-        directed=directed,
-        num_classes=2,
-    )
-
-
-def dense(graph):
-    return graph.adjacency.toarray().astype(float)
+from tests.plain_graphs import KEY, dense_adjacency, make_graph
 
 
 def lists(graph):
@@ -53,8 +36,8 @@ def test_surviving_degree_is_the_least_bound(d_max, p, failure):
 def test_thinned_bound_holds_over_keys_and_the_null_figure_fails_under_replace():
     """Half the receivers of a star replaced by others: how often do more rows change than the bound says?"""
     n, d_max, p, failure = 41, 20, 0.3, 0.05
-    before = make([(0, i) for i in range(1, 21)], n)
-    after = make([(0, i) for i in range(21, 41)], n)
+    before = make_graph([(0, i) for i in range(1, 21)], n)
+    after = make_graph([(0, i) for i in range(21, 41)], n)
     null, _ = touched_examples(NodeLevel(edges="thinned", d_max=d_max, p=p), 1, failure=failure)
     replace, _ = touched_examples(NodeLevel(edges="thinned", d_max=d_max, p=p, change="replace"), 1, failure=failure)
     changed = []
@@ -99,7 +82,9 @@ def capped_digraphs(n, bound):
     """Every digraph of n nodes, by its entries, under the bound and one key."""
     slots = [(u, v) for u in range(n) for v in range(n) if u != v]
     return {
-        chosen: dense(cap_owned(make([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY))
+        chosen: dense_adjacency(
+            cap_owned(make_graph([s for s, c in zip(slots, chosen, strict=True) if c], n), bound, KEY)
+        )
         for chosen in itertools.product([0, 1], repeat=len(slots))
     }
 
@@ -213,12 +198,12 @@ def test_random_larger_graphs_with_wide_rows():
         n, d = int(rng.integers(6, 20)), int(rng.integers(1, 6))
         pairs = [(int(u), int(v)) for u, v in rng.integers(0, n, (int(rng.integers(1, 6 * n)), 2)) if u != v]
         level = NodeLevel(d, change=str(rng.choice(["null", "replace"])))
-        graph = make(pairs, n)
+        graph = make_graph(pairs, n)
         other = level.neighbor(graph, rng)
         changed = [i for i in range(n) if lists(graph)[i] != lists(other)[i]]
         if not changed:
             continue
-        before, after = (dense(cap_owned(g, d, KEY)) for g in (graph, other))
+        before, after = (dense_adjacency(cap_owned(g, d, KEY)) for g in (graph, other))
         rows = rng.standard_normal((n, 3))
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         turned = rows.copy()

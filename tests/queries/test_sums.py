@@ -17,19 +17,9 @@ from discreet.ops.sparse import Aggregation
 from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
 from discreet.queries.kept_edges import KEY
 from discreet.queries.sums import NeighbourSums, edge_sensitivity
+from tests.plain_graphs import dense_hop
 
 RecordProperty = Callable[[str, object], None]
-
-
-def dense(adjacency: np.ndarray, aggregation: str) -> np.ndarray:
-    """The definition, written down once more: rows are receivers."""
-    degree = adjacency.sum(axis=1)
-    inverse = np.where(degree > 0, 1 / np.maximum(degree, 1), 0)
-    if aggregation == "sum":
-        return adjacency.copy()
-    if aggregation == "mean":
-        return inverse[:, None] * adjacency
-    return np.sqrt(inverse)[:, None] * adjacency * np.sqrt(inverse)[None, :]
 
 
 def worst_move(before: np.ndarray, after: np.ndarray) -> float:
@@ -48,12 +38,12 @@ def test_undirected_sensitivity_over_all_graphs(aggregation: Aggregation, record
             adjacency = np.zeros((n, n))
             for (u, v), on in zip(pairs, present, strict=True):
                 adjacency[u, v] = adjacency[v, u] = on
-            before = dense(adjacency, aggregation)
+            before = dense_hop(adjacency, aggregation)
             for (u, v), on in zip(pairs, present, strict=True):
                 if on:
                     continue
                 adjacency[u, v] = adjacency[v, u] = 1
-                worst = max(worst, worst_move(before, dense(adjacency, aggregation)))
+                worst = max(worst, worst_move(before, dense_hop(adjacency, aggregation)))
                 adjacency[u, v] = adjacency[v, u] = 0
     record_property("tightness", worst / declared)
     assert worst <= declared * (1 + 1e-12)
@@ -76,7 +66,7 @@ def test_directed_sensitivity_over_all_graphs(aggregation: Aggregation) -> None:
             for u, v in pairs:
                 other = adjacency.copy()
                 other[v, u] = 1 - other[v, u]
-                worst = max(worst, worst_move(dense(adjacency, aggregation), dense(other, aggregation)))
+                worst = max(worst, worst_move(dense_hop(adjacency, aggregation), dense_hop(other, aggregation)))
     assert 0.999 * declared <= worst <= declared * (1 + 1e-12)
 
 

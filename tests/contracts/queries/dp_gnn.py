@@ -17,24 +17,20 @@ from discreet.queries.ego_nets import BoundedEgoNets
 from discreet.queries.gradients import StepRule, count_parameters
 from discreet.testing import QueryCase
 from tests.contracts.queries.hostile import hostile_parameters
+from tests.contracts.queries.levels import NODE_LEVELS, failure_of
 
 HIDDEN, FAN_IN = 3, 3
 LEVELS = (
     "neighbor:2,max_degree=3",
     "neighbor:2,max_degree=3,edges=promised",
-    "node:owned,max_degree=2,change=null",
-    "node:owned,max_degree=2,change=replace",
-    "node:promised,max_degree=3,change=null",
-    "node:promised,max_degree=3,change=replace",
-    "node:thinned,d_max=4,p=0.5,change=null",
-    "node:thinned,d_max=4,p=0.5,change=replace",
+    *NODE_LEVELS,
 )
 EDGE_LEVELS = ("edge", "edge:directed")
 TWO_HOPS = (LEVELS[0], LEVELS[2], LEVELS[5], LEVELS[6])
 
 
 def _ego_nets(spec: str, hops: int, facts: PublicFacts) -> BoundedEgoNets:
-    return BoundedEgoNets(parse_level(spec), facts.num_nodes, hops, FAN_IN, 1e-6 if "thinned" in spec else None)
+    return BoundedEgoNets(parse_level(spec), facts.num_nodes, hops, FAN_IN, failure_of(spec))
 
 
 def _network(facts: PublicFacts, convolution: Any, hops: int) -> EgoNetwork:

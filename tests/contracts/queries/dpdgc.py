@@ -18,9 +18,9 @@ from discreet.queries.gradients import StepRule
 from discreet.queries.residual_sums import ResidualSums
 from discreet.testing import QueryCase
 from tests.contracts.queries.hostile import hostile_parameters, hostile_rows
+from tests.contracts.queries.levels import NODE_LEVELS, failure_of
 
 WIDTH = 3
-FAILURE = 1e-6
 LEVELS = (
     "edge",
     "edge:directed",
@@ -29,22 +29,13 @@ LEVELS = (
     "neighbor:1,max_degree=3,edges=promised",
     "neighbor:2,max_degree=3,edges=promised",
     "neighbor:3,max_degree=3,edges=promised",
-    "node:owned,max_degree=2,change=null",
-    "node:owned,max_degree=2,change=replace",
-    "node:promised,max_degree=3,change=null",
-    "node:promised,max_degree=3,change=replace",
-    "node:thinned,d_max=4,p=0.5,change=null",
-    "node:thinned,d_max=4,p=0.5,change=replace",
+    *NODE_LEVELS,
 )
-
-
-def _failure(spec: str) -> float | None:
-    return FAILURE if "thinned" in spec else None
 
 
 def _rows(spec: str, row_norm: float, sparse: bool, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> AdjacencyRows:
-        return AdjacencyRows(parse_level(spec), facts.num_nodes, WIDTH, row_norm, _failure(spec))
+        return AdjacencyRows(parse_level(spec), facts.num_nodes, WIDTH, row_norm, failure_of(spec))
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         weight = hostile_rows(public.num_nodes, WIDTH, rng, hostility)
@@ -68,7 +59,7 @@ def _steps(spec: str, batch_size: int | None, weighted: bool = False) -> QueryCa
     def make(facts: PublicFacts) -> AdjacencyRowSteps:
         size = (facts.num_nodes + 1) * WIDTH
         rule = StepRule(0.5, batch_size)
-        return AdjacencyRowSteps(parse_level(spec), "steps", size, facts.num_train, rule, _failure(spec))
+        return AdjacencyRowSteps(parse_level(spec), "steps", size, facts.num_train, rule, failure_of(spec))
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         generator = torch.Generator().manual_seed(0)

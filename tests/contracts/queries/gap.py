@@ -15,26 +15,21 @@ from discreet.queries.sums import NeighbourSums
 from discreet.testing import QueryCase
 from discreet.training.networks import MLP
 from tests.contracts.queries.hostile import hostile_network, hostile_rows
+from tests.contracts.queries.levels import NODE_LEVELS, failure_of
 
 WIDTH, HIDDEN = 3, 4
-NODE_LEVELS = (
-    "node:owned,max_degree=2,change=null",
-    "node:owned,max_degree=2,change=replace",
-    "node:promised,max_degree=3,change=null",
-    "node:promised,max_degree=3,change=replace",
-    "node:thinned,d_max=4,p=0.5,change=null",
-    "node:thinned,d_max=4,p=0.5,change=replace",
+LEVELS = (
+    *NODE_LEVELS,
     "neighbor:2,max_degree=3",
     "neighbor:1,max_degree=3,edges=promised",
     "neighbor:2,max_degree=3,edges=promised",
     "neighbor:3,max_degree=3,edges=promised",
 )
-FAILURE = 1e-6
 
 
 def _sums(spec: str, aggregation: str, hop: int, weighted: bool = False) -> QueryCase:
     level = parse_level(spec)
-    failure = FAILURE if "thinned" in spec else None
+    failure = failure_of(spec)
 
     def make(facts: PublicFacts) -> NeighbourSums:
         return NeighbourSums(level, facts.num_nodes, WIDTH, aggregation, hop, failure)  # type: ignore[arg-type]
@@ -67,9 +62,9 @@ def _steps(spec: str, batch_size: int | None) -> QueryCase:
 CASES = [
     *(_sums(spec, kind, 1) for spec in ("edge",) for kind in ("sum", "mean", "symmetric")),
     *(_sums("edge:directed", kind, 1) for kind in ("sum", "mean")),
-    *(_sums(spec, kind, hop) for spec in NODE_LEVELS for kind in ("sum", "mean") for hop in (1, 2)),
+    *(_sums(spec, kind, hop) for spec in LEVELS for kind in ("sum", "mean") for hop in (1, 2)),
     *(_sums(spec, "sum", 1, weighted=True) for spec in ("edge", "edge:directed")),
-    *(_sums(spec, "sum", hop, weighted=True) for spec in NODE_LEVELS for hop in (1, 2)),
+    *(_sums(spec, "sum", hop, weighted=True) for spec in LEVELS for hop in (1, 2)),
     *(
         _steps(spec, size)
         for spec in ("node:owned,change=null", "node:owned,change=replace", "neighbor:2")

@@ -20,25 +20,16 @@ from discreet.queries.gradients import OwnRecordSteps, StepRule
 from discreet.queries.links import LabelLinks, LinkTable
 from discreet.testing import QueryCase
 from tests.contracts.queries.hostile import hostile_network, hostile_parameters, hostile_rows
+from tests.contracts.queries.levels import NODE_LEVELS, failure_of
 
 EDGE_LEVELS = ("edge", "edge:directed")
-NODE_LEVELS = (
-    "node:owned,max_degree=2,change=null",
-    "node:owned,max_degree=2,change=replace",
-    "node:promised,max_degree=3,change=null",
-    "node:promised,max_degree=3,change=replace",
-    "node:thinned,d_max=4,p=0.5,change=null",
-    "node:thinned,d_max=4,p=0.5,change=replace",
+LEVELS = (
+    *NODE_LEVELS,
     "neighbor:2",
     "neighbor:2,max_degree=2",
     "neighbor:2,max_degree=3,edges=promised",
 )
 CLASSES = 3
-FAILURE = 1e-6
-
-
-def _failure(spec: str) -> float | None:
-    return FAILURE if "thinned" in spec else None
 
 
 def _table(spec: str, weighted: bool = False) -> QueryCase:
@@ -66,7 +57,7 @@ def _messages(spec: str, weighted: bool = False) -> QueryCase:
 
 def _label_links(spec: str, weighted: bool = False) -> QueryCase:
     def make(facts: PublicFacts) -> LabelLinks:
-        return LabelLinks(parse_level(spec), CLASSES, _failure(spec))  # type: ignore[arg-type]
+        return LabelLinks(parse_level(spec), CLASSES, failure_of(spec))  # type: ignore[arg-type]
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         return {}
@@ -79,7 +70,7 @@ def _labels(
 ) -> QueryCase:
     def make(facts: PublicFacts) -> ReceivedLabels:
         count = count_receivers(facts, receivers)
-        return ReceivedLabels(parse_level(spec), count, CLASSES, _failure(spec), row_norm, length)  # type: ignore[arg-type]
+        return ReceivedLabels(parse_level(spec), count, CLASSES, failure_of(spec), row_norm, length)  # type: ignore[arg-type]
 
     def inputs(public: PublicPart, rng: np.random.Generator, hostility: str) -> dict[str, Any]:
         columns = public.num_features + (LENGTH_COLUMNS if length else 0)
@@ -109,10 +100,10 @@ def _weights(spec: str) -> QueryCase:
 CASES = [
     *(_table(spec) for spec in EDGE_LEVELS),
     *(_messages(spec) for spec in EDGE_LEVELS),
-    *(_label_links(spec) for spec in NODE_LEVELS),
-    *(_labels(spec, *how) for spec in NODE_LEVELS for how in (("unlabelled", ROW_NORM, LENGTH_NORM), ("all", None))),
+    *(_label_links(spec) for spec in LEVELS),
+    *(_labels(spec, *how) for spec in LEVELS for how in (("unlabelled", ROW_NORM, LENGTH_NORM), ("all", None))),
     *(case(spec, weighted=True) for spec in EDGE_LEVELS for case in (_table, _messages)),
-    *(_label_links(spec, weighted=True) for spec in NODE_LEVELS),
-    *(_labels(spec, "all", None, weighted=True) for spec in NODE_LEVELS),
+    *(_label_links(spec, weighted=True) for spec in LEVELS),
+    *(_labels(spec, "all", None, weighted=True) for spec in LEVELS),
     *(_weights(spec) for spec in ("node:owned,change=null", "node:owned,change=replace", "neighbor:2")),
 ]
