@@ -133,7 +133,11 @@ def temporary_name(path: Path) -> str:
     return f".{path.name[:40]}-{secrets.token_hex(16)}{PARTIAL}"  # names have an end: 255 bytes
 
 
-def leftovers(folder: Path, older_than: float = 600.0) -> list[Path]:
+LATELY = 600.0
+"""Seconds: a run that writes touches its files more often, so what is older was left by one that is gone."""
+
+
+def leftovers(folder: Path, older_than: float = LATELY) -> list[Path]:
     """What killed runs left unfinished in a folder: temporary names of :func:`whole` that nobody has touched lately."""
     found = []
     with suppress(OSError, ValueError):  # ValueError: a NUL in the name

@@ -549,9 +549,9 @@ def test_room_decides_what_terms_are_clipped_to():
     room = Room(terms=1000, at_once=100, micro_batches=10)
     error = room.error(500, 57)
     assert 0 < error < 1e-6
-    assert ClipRule.flat(2.0, room).within(500, 57)[0] == pytest.approx(2 * (1 - 2 * error), rel=1e-14)
-    assert ClipRule.flat(2.0, room).within(500, 57)[0] < 2 * (1 - 2 * error)
+    assert ClipRule.flat(2.0, room).norms_with_room(500, 57)[0] == pytest.approx(2 * (1 - 2 * error), rel=1e-14)
+    assert ClipRule.flat(2.0, room).norms_with_room(500, 57)[0] < 2 * (1 - 2 * error)
     assert Room(terms=2000, at_once=100, micro_batches=10).error(500, 57) == 2 * error
     assert room.error(500, 1) < error / 1000  # nothing cancels
     with pytest.raises(UnsupportedError, match="cannot be proved to keep to a clip norm within 1%"):
-        ClipRule.flat(1.0, Room(terms=10**9)).within(500, 57)
+        ClipRule.flat(1.0, Room(terms=10**9)).norms_with_room(500, 57)

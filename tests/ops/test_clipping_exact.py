@@ -65,7 +65,8 @@ def factors_of(model, rule):
     pull_back(losses, calls)
     layers = [layer_rows.rows_of(call, len(losses)) for call in calls]
     width, slots = max(layer.width for layer in layers), max(layer.slots for layer in layers)
-    return rule.factors([layer.sizes() for layer in layers], width, slots), rule.within(width, slots, len(layers))
+    bounds = rule.norms_with_room(width, slots, len(layers))
+    return rule.factors([layer.sizes() for layer in layers], width, slots), bounds
 
 
 def longest_terms(model, rule):
@@ -340,7 +341,7 @@ def test_how_tight_the_error_of_a_step_is(slots, sparse, record_property):
     rows = rows + (10.0 ** rng.uniform(0, 3, (count, 1, 1))) * (-1.0) ** np.arange(slots)[None, :, None]
     room = Room(terms=count, at_once=32, micro_batches=2)
     rule, model = ClipRule.flat(0.5, room), Given([(rows, gradients)], sparse=sparse)
-    (bound,) = rule.within(width + OUTPUTS, slots)
+    (bound,) = rule.norms_with_room(width + OUTPUTS, slots)
     spare = 4 * layer_rows.gamma(layer_rows.norm_roundings(width + OUTPUTS, slots))
     few, most = layer_rows.gamma(layer_rows.FEW), layer_rows.CANCELLATION
     singles, above = (part.numpy() for part in model.pairs[0])
@@ -442,6 +443,6 @@ def test_squares_of_many_narrow_layers_are_not_underestimated():
     lost = torch.tensor([2.0**-53 * (1 - 2.0**-20)], dtype=torch.float64)
     sizes = [layer_rows.Sizes(square, square) for square in (torch.ones(1, dtype=torch.float64), *[lost] * 287)]
     exact = sum(Fraction(float(size.square)) for size in sizes)
-    for found in layer_rows.Sizes.over(sizes):
+    for found in layer_rows.Sizes.of_layers(sizes):
         assert exact <= Fraction(float(found)) <= exact * (1 + Fraction(1, 1 << 43))
-    assert ClipRule.flat(1.0).within(2, 1, 288)[0] < ClipRule.flat(1.0).within(2, 1)[0]
+    assert ClipRule.flat(1.0).norms_with_room(2, 1, 288)[0] < ClipRule.flat(1.0).norms_with_room(2, 1)[0]

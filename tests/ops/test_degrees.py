@@ -10,7 +10,7 @@ import pytest
 from discreet.errors import GraphError, ParameterError
 from discreet.graph.synthetic import csbm
 from discreet.ops.compiled import compiled
-from discreet.ops.degrees import _late, bound_degrees, cap_owned, check_promised, rank_by_hash, thin
+from discreet.ops.degrees import _mask_dropped, bound_degrees, cap_owned, check_promised, rank_by_hash, thin
 from discreet.ops.keyed_hash import derive_key, hash_pairs
 from discreet.privacy.levels import NeighborLevel, NodeLevel
 from tests.plain_graphs import KEY, dense_adjacency, make_graph
@@ -147,8 +147,8 @@ def test_bound_degrees_follows_the_level():
 
 def test_of_equal_hashes_the_first_are_kept():
     ends, hashed = np.array([0, 5, 8]), np.array([7, 3, 7, 7, 1, 2, 2, 2], dtype=np.uint64)
-    assert np.flatnonzero(compiled(_late)(ends, hashed, 3)).tolist() == [2, 3]
-    assert np.flatnonzero(compiled(_late)(ends, hashed, 1)).tolist() == [0, 1, 2, 3, 6, 7]
+    assert np.flatnonzero(compiled(_mask_dropped)(ends, hashed, 3)).tolist() == [2, 3]
+    assert np.flatnonzero(compiled(_mask_dropped)(ends, hashed, 1)).tolist() == [0, 1, 2, 3, 6, 7]
 
 
 def test_owned_keeps_what_ranks_say():

@@ -21,7 +21,7 @@ def test_every_example_is_added_once(count: int) -> None:
     batch = np.random.default_rng(count).permutation(20)[:count]
     recorded = RecordedSum(add_up, 8, 20, "cpu")
     for _ in range(2):
-        found = recorded.over(batch)
+        found = recorded.sum_over(batch)
         if count == 0:
             assert found is None
             continue
@@ -46,7 +46,7 @@ def test_a_gpu_records_after_a_few_sums() -> None:
     recorded = Played(lambda positions: rows[positions].sum(0), 4, 9, "cpu")
     for start in range(6):
         batch = np.arange(start, start + 3)
-        found = recorded.over(batch)
+        found = recorded.sum_over(batch)
         assert found is not None
         assert torch.allclose(found, rows[batch].sum(0))
     assert len(asked) == 3

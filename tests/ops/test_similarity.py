@@ -8,7 +8,7 @@ import pytest
 from discreet.audit.small_graphs import small_graph
 from discreet.graph.synthetic import csbm, scale_free
 from discreet.ops.rows import unit_rows
-from discreet.ops.similarity import WalkCounts, distance_for, spread_of, within
+from discreet.ops.similarity import WalkCounts, distance_for, nearest_within, spread_of
 
 
 def dense_share(adjacency: np.ndarray, steps: int) -> np.ndarray:
@@ -61,14 +61,14 @@ def test_distances_are_algorithms_3_and_4() -> None:
     assert spread_of(points) == pytest.approx(np.linalg.norm(exact), rel=1e-6)
     for threshold in (0.002, 0.004):
         near = exact / np.linalg.norm(exact) < threshold
-        assert np.array_equal(within(points, threshold * spread_of(points), 1000).toarray() > 0, near)
-    assert np.array_equal(within(points, np.sqrt(2 - 2 * 0.7), 1000).toarray() > 0, points @ points.T > 0.7)
+        assert np.array_equal(nearest_within(points, threshold * spread_of(points), 1000).toarray() > 0, near)
+    assert np.array_equal(nearest_within(points, np.sqrt(2 - 2 * 0.7), 1000).toarray() > 0, points @ points.T > 0.7)
 
 
 def test_a_node_is_similar_to_itself_and_the_nearest_are_kept() -> None:
     points = np.random.default_rng(1).standard_normal((50, 3)).astype(np.float32)
-    assert np.array_equal(within(points, 1e-9, 10).toarray(), np.eye(50))
-    few = within(points, 100.0, 5)
+    assert np.array_equal(nearest_within(points, 1e-9, 10).toarray(), np.eye(50))
+    few = nearest_within(points, 100.0, 5)
     assert (np.diff(few.indptr) == 5).all()
     exact = np.linalg.norm(points[:, None] - points, axis=2)
     for row in range(50):
@@ -79,7 +79,7 @@ def test_a_node_is_similar_to_itself_and_the_nearest_are_kept() -> None:
 def test_thresholds_meet_their_target(similar: int) -> None:
     graph = csbm(num_nodes=400, num_features=8, average_degree=8.0)
     points = np.asarray(graph.features)
-    found = within(points, distance_for(points, similar, 0), 1000)
+    found = nearest_within(points, distance_for(points, similar, 0), 1000)
     assert found.nnz / 400 - 1 == pytest.approx(similar, rel=0.05)
     counts = WalkCounts(graph, 3)
     share = dense_share(graph.adjacency.toarray().astype(np.float64), 3)

@@ -45,8 +45,8 @@ def test_honest_reports_stay_below_epsilon(
 class TellsTooMuch(MultiBit):
     """Signs at ε/m each for m reported features, as if one were reported: the share of m forgotten."""
 
-    def _plus(self, values: np.ndarray, bits: BitStream) -> np.ndarray:
-        return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled)._plus(values, bits)
+    def _draw_plus_signs(self, values: np.ndarray, bits: BitStream) -> np.ndarray:
+        return MultiBit(2.5 * self.epsilon, self.width, self.feature_range, self.sampled)._draw_plus_signs(values, bits)
 
 
 @pytest.mark.chance

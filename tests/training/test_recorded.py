@@ -19,7 +19,7 @@ class _Played:
         self._passes = passes
 
     def replay(self) -> None:
-        self._passes._one()
+        self._passes._run_one()
 
 
 @pytest.mark.parametrize(("rows", "size"), [(10, 3), (12, 4), (5, 5)])

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from discreet.arrays import FloatArray, IntArray
 from discreet.attacks.fits import visible_rows
+from discreet.attacks.pairs import TINY
 from discreet.attacks.rates import Rates, rates_of
 from discreet.attacks.victim import Victim
 from discreet.errors import ParameterError
@@ -67,5 +68,5 @@ def _confidence(victim: Victim, nodes: IntArray, columns: IntArray, value: float
     graph = victim.graph.with_features(sp.csr_array(features))
     rows = Victim(victim.estimator, graph, victim.name).rows_from_weights()
     label = victim.graph.labels[nodes]
-    found: FloatArray = np.log(np.maximum(rows[nodes, label], 1e-12))
+    found: FloatArray = np.log(np.maximum(rows[nodes, label], TINY))
     return found

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.attacks.fits import Progress, run_fits
+from discreet.attacks.pairs import TINY
 from discreet.attacks.rates import Rates, proportion_interval, rates_of
 from discreet.attacks.victim import Victim
 from discreet.errors import ParameterError
@@ -55,13 +56,13 @@ class GameFit:
     def run(self) -> FloatArray:
         """Fit with fresh noise."""
         fitted = clone(self.estimator).fit(self.graph)
-        parts = [self._looked_at(np.asarray(array)) for array in fitted._state().values()]
+        parts = [self._entries_near(np.asarray(array)) for array in fitted._state().values()]
         rows = Victim(fitted, self.graph, uncovered=self.uncovered).rows()
         if rows is not None:
-            parts.append(np.log(np.maximum(rows[self.near], 1e-12)).ravel())
+            parts.append(np.log(np.maximum(rows[self.near], TINY)).ravel())
         return np.nan_to_num(np.concatenate([*parts, np.zeros(1)]), posinf=1e30, neginf=-1e30)
 
-    def _looked_at(self, array: Array) -> FloatArray:
+    def _entries_near(self, array: Array) -> FloatArray:
         by_node = array.ndim == 2 and array.shape[0] == self.graph.num_nodes
         flat = np.asarray(array[self.near] if by_node else array, dtype=np.float64).ravel()
         if by_node or len(flat) <= LOOKED_AT:
@@ -85,7 +86,7 @@ def play(
     level = estimator._checked_privacy().level
     graph = level.view(graph)
     neighbor = level.view(_neighbor(estimator, graph, rng))
-    near = _near(graph, neighbor)
+    near = _changed_and_neighbours(graph, neighbor)
     tasks = [GameFit(estimator, side, near, uncovered) for _ in range(fits) for side in (graph, neighbor)]
     seen = np.array(run_fits(tasks, workers, "toggled unit", progress))
     with_unit, without = seen[0::2], seen[1::2]
@@ -113,7 +114,7 @@ def _neighbor(estimator: NodeClassifier, graph: Graph, rng: np.random.Generator)
     return toggle(graph, int(source[at]), target[[at]], both_ways=not graph.directed)
 
 
-def _near(graph: Graph, neighbor: Graph) -> IntArray:
+def _changed_and_neighbours(graph: Graph, neighbor: Graph) -> IntArray:
     """The nodes whose record or edges differ, then their neighbours."""
     differ = np.flatnonzero(np.asarray(abs(graph.adjacency - neighbor.adjacency).sum(axis=1)).ravel() > 0)
     records = np.flatnonzero(

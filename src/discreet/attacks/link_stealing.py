@@ -35,7 +35,7 @@ def with_known_nodes(rows: FloatArray, graph: Graph, wanted: int, rng: np.random
     order = rng.permutation(graph.num_nodes)
     known = balanced_pairs(graph, LEARNT_FROM, rng, order[: len(order) // 2])
     attacked = balanced_pairs(graph, wanted, rng, order[len(order) // 2 :])
-    model = _learned(everything(rows, graph, known), known.linked)
+    model = _fit_trees(everything(rows, graph, known), known.linked)
     return rates_of(model.predict_proba(everything(rows, graph, attacked))[:, 1], attacked.linked)
 
 
@@ -56,8 +56,8 @@ def with_known_links(rows: FloatArray, graph: Graph, wanted: int, rng: np.random
     links = sp.csr_array((np.ones(len(ends[0])), ends), shape=(n, n))
     taught = known_structure(links, known, known.linked.astype(np.float64))
     asked = known_structure(links, attacked, np.zeros(len(attacked.linked)))
-    alone = rates_of(_learned(taught, known.linked).predict_proba(asked)[:, 1], attacked.linked)
-    model = _learned(np.column_stack([taught, everything(rows, graph, known)]), known.linked)
+    alone = rates_of(_fit_trees(taught, known.linked).predict_proba(asked)[:, 1], attacked.linked)
+    model = _fit_trees(np.column_stack([taught, everything(rows, graph, known)]), known.linked)
     scores = model.predict_proba(np.column_stack([asked, everything(rows, graph, attacked)]))[:, 1]
     return rates_of(scores, attacked.linked, links_alone=alone.auc)
 
@@ -66,11 +66,11 @@ def with_shadow(
     rows: FloatArray, graph: Graph, pairs: Pairs, shadow_rows: FloatArray, shadow: Graph, known: Pairs
 ) -> Rates:
     """An attacker who has another graph with its links, and a model of the same kind that was trained on it."""
-    model = _learned(likeness(shadow_rows, shadow, known), known.linked)
+    model = _fit_trees(likeness(shadow_rows, shadow, known), known.linked)
     return rates_of(model.predict_proba(likeness(rows, graph, pairs))[:, 1], pairs.linked)
 
 
-def _learned(features: FloatArray, linked: BoolArray):  # type: ignore[no-untyped-def]
+def _fit_trees(features: FloatArray, linked: BoolArray):  # type: ignore[no-untyped-def]
     """Boosted trees: they ask nothing of the scale of a column, and learn in a second."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from discreet.arrays import BoolArray, FloatArray, IntArray, SingleArray
-from discreet.attacks.pairs import is_linked
+from discreet.attacks.pairs import TINY, is_linked
 from discreet.attacks.rates import Rates, rates_of
 from discreet.attacks.victim import Victim
 from discreet.graph.graph import Graph
@@ -46,7 +46,7 @@ def linkteller(
 
 def _scores(rows: FloatArray) -> FloatArray:
     """Log-probabilities less their mean: the scores before the softmax, which hides movement where it is sure."""
-    logs = np.log(np.maximum(rows, 1e-12))
+    logs = np.log(np.maximum(rows, TINY))
     found: FloatArray = logs - logs.mean(axis=2, keepdims=True)
     return found
 

@@ -40,7 +40,7 @@ def membership(
     inside = np.array(chosen)
     own = np.array([_confidence(rows, graph)[nodes] for rows in [visible_rows(victim), *shadow_rows]])
     around = np.array(
-        [_around(_confidence(rows, graph), graph)[nodes] for rows in [visible_rows(victim), *shadow_rows]]
+        [_mean_with_neighbours(_confidence(rows, graph), graph)[nodes] for rows in [visible_rows(victim), *shadow_rows]]
     )
     return {
         "online": rates_of(_online(own[0], own[1:], inside), member),
@@ -78,7 +78,7 @@ def _confidence(rows: FloatArray, graph: Graph) -> FloatArray:
     return np.where(graph.labels >= 0, np.log(p / (1 - p)), 0.0)
 
 
-def _around(confidence: FloatArray, graph: Graph) -> FloatArray:
+def _mean_with_neighbours(confidence: FloatArray, graph: Graph) -> FloatArray:
     """The mean over a node and its neighbours."""
     found: FloatArray = (confidence + graph.adjacency @ confidence) / (1 + graph.in_degree())
     return found

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from discreet.arrays import FloatArray
-from discreet.attacks.pairs import Pairs, distances
+from discreet.attacks.pairs import TINY, Pairs, distances
 from discreet.graph.graph import Graph
 
 DIRECTIONS = 16
@@ -21,7 +21,7 @@ def feature_distance(graph: Graph, pairs: Pairs) -> FloatArray:
     one, two = features[pairs.first], features[pairs.second]
     norms = np.sqrt(_squares(one) * _squares(two))
     product = np.asarray(one.multiply(two).sum(axis=1)).ravel()
-    found: FloatArray = 1 - product / np.maximum(norms, 1e-12)
+    found: FloatArray = 1 - product / np.maximum(norms, TINY)
     return found
 
 
@@ -30,9 +30,9 @@ def likeness(rows: FloatArray, graph: Graph, pairs: Pairs) -> FloatArray:
 
     What was learnt of them on one graph can be used on another with other classes and features.
     """
-    entropy = -(rows * np.log(np.maximum(rows, 1e-12))).sum(axis=1, keepdims=True)
+    entropy = -(rows * np.log(np.maximum(rows, TINY))).sum(axis=1, keepdims=True)
     apart = entropy[pairs.first] - entropy[pairs.second]
-    together = np.column_stack([_together(entropy, pairs), apart**2])
+    together = np.column_stack([_combine_ends(entropy, pairs), apart**2])
     return np.column_stack([distances(rows[pairs.first], rows[pairs.second]), together, feature_distance(graph, pairs)])
 
 
@@ -45,7 +45,7 @@ def everything(rows: FloatArray, graph: Graph, pairs: Pairs) -> FloatArray:
     clipped = np.clip(rows, _LEAST, 1 - _LEAST)
     odds = np.log(clipped) - np.log1p(-clipped)
     sides = (rows, odds, _main_directions(graph), _size_of_record(graph))
-    return np.column_stack([likeness(rows, graph, pairs), *(_together(side, pairs) for side in sides)])
+    return np.column_stack([likeness(rows, graph, pairs), *(_combine_ends(side, pairs) for side in sides)])
 
 
 def known_structure(known: sp.csr_array, pairs: Pairs, counted: FloatArray) -> FloatArray:
@@ -61,7 +61,7 @@ def known_structure(known: sp.csr_array, pairs: Pairs, counted: FloatArray) -> F
     return np.column_stack([common, share, one * two, one + two, np.abs(one - two)])
 
 
-def _together(values: FloatArray, pairs: Pairs) -> FloatArray:
+def _combine_ends(values: FloatArray, pairs: Pairs) -> FloatArray:
     """Mean, product and difference of the two ends' entries (He et al. 2021)."""
     one, two = values[pairs.first], values[pairs.second]
     return np.column_stack([(one + two) / 2, one * two, np.abs(one - two)])

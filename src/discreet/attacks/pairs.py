@@ -10,6 +10,9 @@ from discreet.arrays import BoolArray, FloatArray, IntArray
 from discreet.errors import GraphError
 from discreet.graph.graph import Graph
 
+TINY = 1e-12
+"""Under what is divided by, or has its logarithm taken: far below every probability that says something."""
+
 
 class Pairs(NamedTuple):
     """Two ends by pair, and whether the graph has an edge between them in either direction."""
@@ -69,7 +72,7 @@ def is_linked(graph: Graph, nodes: IntArray) -> BoolArray:
 def distances(one: FloatArray, two: FloatArray) -> FloatArray:
     """Eight distances between rows (He et al. 2021), one column each."""
     apart = np.abs(one - two)
-    size = np.maximum(np.abs(one) + np.abs(two), 1e-12)
+    size = np.maximum(np.abs(one) + np.abs(two), TINY)
     centred = [side - side.mean(axis=1, keepdims=True) for side in (one, two)]
     return np.column_stack(
         [
@@ -77,7 +80,7 @@ def distances(one: FloatArray, two: FloatArray) -> FloatArray:
             np.sqrt((apart**2).sum(axis=1)),
             1 - _cosine(*centred),
             apart.max(axis=1),
-            apart.sum(axis=1) / np.maximum(np.abs(one + two).sum(axis=1), 1e-12),
+            apart.sum(axis=1) / np.maximum(np.abs(one + two).sum(axis=1), TINY),
             (apart / size).sum(axis=1),
             apart.sum(axis=1),
             (apart**2).sum(axis=1),
@@ -87,5 +90,5 @@ def distances(one: FloatArray, two: FloatArray) -> FloatArray:
 
 def _cosine(one: FloatArray, two: FloatArray) -> FloatArray:
     product = (one * two).sum(axis=1)
-    found: FloatArray = product / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1), 1e-12)
+    found: FloatArray = product / np.maximum(np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1), TINY)
     return found

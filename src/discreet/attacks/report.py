@@ -95,7 +95,7 @@ def run_attacks(
     if unknown:
         raise ParameterError(f"the kinds of attack are {', '.join(KINDS)} and all, not {unknown[0]!r}")
     report = AttackReport(_subject(victim))
-    timed = _until(time.monotonic() + effort.seconds, progress)
+    timed = _stop_after(time.monotonic() + effort.seconds, progress)
     try:
         for one in _victims(victim, compare, timed):
             for kind in kinds:
@@ -114,7 +114,7 @@ def _victims(victim: Victim, compare: bool, progress: Progress) -> Iterator[Vict
         yield from _comparisons(victim.graph, progress)
 
 
-def _until(end: float, progress: Progress | None) -> Progress:
+def _stop_after(end: float, progress: Progress | None) -> Progress:
     """``progress`` that stops the work once the time is over: every epoch, fit and question reports to it."""
 
     def report(title: str, done: int, total: int) -> None:

@@ -32,7 +32,7 @@ def _differ(one: Any, two: Any) -> bool:
     return fingerprint(one) != fingerprint(two)
 
 
-def held(estimator: NodeClassifier) -> dict[str, Any]:
+def fitted_attributes(estimator: NodeClassifier) -> dict[str, Any]:
     """What a fitted estimator holds, times apart."""
     return {name: value for name, value in vars(estimator).items() if name not in TIMES}
 
@@ -53,7 +53,7 @@ def release_faults(
     """
     for name in differences(first._state(), second._state()):
         yield f"{name} of the release differs although every stage answered the same"
-    for name in differences(held(first), held(second)):
+    for name in differences(fitted_attributes(first), fitted_attributes(second)):
         yield f"attribute {name} of the estimator differs although every stage answered the same"
     if first.certificate_ != second.certificate_:
         yield "the certificates differ"

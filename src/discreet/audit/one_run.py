@@ -58,7 +58,7 @@ def one_run_lower_bound(canaries: int, guesses: int, correct: int, delta: float,
     low, high = 0.0, 1.0
     while one_run_p_value(canaries, guesses, correct, high, delta) <= alpha and high < 64:
         low, high = high, 2 * high
-    for _ in range(50):
+    for _ in range(50):  # halvings, to the last bit of a double
         middle = (low + high) / 2
         if one_run_p_value(canaries, guesses, correct, middle, delta) <= alpha:
             low = middle
@@ -110,7 +110,9 @@ def audit_one_run(
     """Fit once on a graph of canary nodes and guess their coins from the noisy steps.
 
     A canary is an isolated node in a direction of feature space of its own, so that its gradient is nearly
-    orthogonal to all others. ``seed`` draws features and labels; the coins come from the operating system.
+    orthogonal to all others. 300 of them, all guessed right, refute ε up to 3.4 at ``alpha``, which is the chance of a
+    false alarm; ``others`` are ordinary nodes, so that the network learns something. ``seed`` draws features and
+    labels; the coins come from the operating system.
     """
     _check_level(estimator)
     rng, coins = np.random.default_rng(seed), np.random.default_rng()

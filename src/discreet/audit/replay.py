@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.base import clone
 
 from discreet.arrays import Array
-from discreet.audit.compare import differences, held, release_faults, words_faults
+from discreet.audit.compare import differences, fitted_attributes, release_faults, words_faults
 from discreet.audit.left_behind import changes_since, process_state
 from discreet.audit.recording import (
     ADVERSARIES,
@@ -156,7 +156,9 @@ def _secret_faults(first: NodeClassifier, graphs: Sequence[Graph], recorder: Rec
         for name in differences(one.public_state, two.public_state)
     ]
     found += [f"{name} of the release" for name in differences(first._state(), again._state())]
-    found += [f"attribute {name} of the estimator" for name in differences(held(first), held(again))]
+    found += [
+        f"attribute {name} of the estimator" for name in differences(fitted_attributes(first), fitted_attributes(again))
+    ]
     found += ["what is said"] if words_faults(recorder.words, player.words) else []
     return [f"{what} follows a secret batch or key" for what in found]
 

@@ -86,7 +86,7 @@ class AuditReport:
     @property
     def violations(self) -> list[str]:
         """What contradicts the guarantee, replay first."""
-        return [*_unlike(self.replay.violations), *self.statistical.violations]
+        return [*_distinct(self.replay.violations), *self.statistical.violations]
 
     @property
     def passed(self) -> bool:
@@ -141,9 +141,13 @@ def _row(part: str, effort: str, result: str, passed: bool) -> dict[str, str]:
     return {"part": part, "effort": effort, "result": result, "": "ok" if passed else "VIOLATION"}
 
 
-def _unlike(sentences: list[str], most: int = 10) -> list[str]:
+MOST_SENTENCES = 10
+"""Violations that a report lists: one fault makes hundreds, and the first tell what it is."""
+
+
+def _distinct(sentences: list[str]) -> list[str]:
     """Each sentence once, and not too many."""
-    return list(dict.fromkeys(sentences))[:most]
+    return list(dict.fromkeys(sentences))[:MOST_SENTENCES]
 
 
 def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None) -> AuditReport:

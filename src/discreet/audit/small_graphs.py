@@ -17,7 +17,7 @@ def small_graph(
     num_nodes: int | None = None,
 ) -> Graph:
     """A graph of 4 to 12 nodes (or as many as given): sparse or dense at random, a star, a double star, a path, or
-    edgeless.
+    edgeless. Few features and classes are enough for rows and classes to differ, and quick.
     """
     n = int(rng.integers(4, 13)) if num_nodes is None else num_nodes
     shape = ("sparse", "dense", "star", "double star", "path", "edgeless")[int(rng.integers(6))]
@@ -56,7 +56,7 @@ def graph_at(level: Level, rng: np.random.Generator, num_nodes: int) -> Graph:
     graph = audited_graph(rng, directed=reads_entries(level, rng), num_nodes=num_nodes)
     edges = getattr(level, "edges", None)
     bound = {"promised": getattr(level, "max_degree", None), "thinned": getattr(level, "d_max", None)}.get(edges or "")
-    return graph if bound is None else _within(graph, bound)
+    return graph if bound is None else _keep_degrees_within(graph, bound)
 
 
 def with_weights(graph: Graph, rng: np.random.Generator) -> Graph:
@@ -66,7 +66,7 @@ def with_weights(graph: Graph, rng: np.random.Generator) -> Graph:
     return graph.with_edges(source, target, kinds[rng.integers(4, size=len(source)), np.arange(len(source))])
 
 
-def _within(graph: Graph, bound: int) -> Graph:
+def _keep_degrees_within(graph: Graph, bound: int) -> Graph:
     """The edges, one after the other, that leave every degree within the bound."""
     degree = np.zeros(graph.num_nodes, dtype=np.int64)
     kept = []

@@ -95,7 +95,7 @@ class CuratorTask:
         faults = sorted({fault for trial in seen for fault in trial.faults})
         found = Trials(np.zeros(len(seen)), np.empty((len(seen), 0)), prints=_prints(seen), faults=faults)
         columns = []
-        for position, (stage, run) in enumerate(_asked(self.plan, self.inputs)):
+        for position, (stage, run) in enumerate(_asked_runs(self.plan, self.inputs)):
             attack, pair = attack_on(stage), self.inputs[stage.name]
             assert attack is not None
             answers = _stacked(seen, position)
@@ -167,7 +167,7 @@ def _one_curator(plan: Plan, inputs: dict[str, Array]) -> _Watching:
     return curator
 
 
-def _asked(plan: Plan, inputs: dict[str, Any]) -> Iterator[tuple[Stage, int]]:
+def _asked_runs(plan: Plan, inputs: dict[str, Any]) -> Iterator[tuple[Stage, int]]:
     return ((stage, run) for stage in plan.stages for run in range(stage.runs) if stage.name in inputs)
 
 

@@ -47,7 +47,7 @@ def worst_pair(
     estimator: NodeClassifier,
     *,
     graphs: Callable[[np.random.Generator], Graph] | None = None,
-    tries: int = 60,
+    tries: int,
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
     report: ReplayReport | None = None,

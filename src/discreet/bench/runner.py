@@ -56,18 +56,20 @@ def default_jobs() -> int:
 def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
     """Run the trials that have no row yet, one line on disk each, and return all rows."""
     trials = unique(entries)
-    absent = _absent(trials, options)
+    absent = _find_absent_graphs(trials, options)
     with Store(folder) as store:
         rows = read_rows(folder)
-        todo = [trial for trial in trials if trial.dataset not in absent and _lacks(rows.get(trial.id), trial, options)]
+        todo = [
+            trial for trial in trials if trial.dataset not in absent and _must_run(rows.get(trial.id), trial, options)
+        ]
         clock = _Clock(rows.values(), todo, options.jobs)
-        with _progress(clock, options.verbose) as tell:
+        with _progress(clock, options.verbose) as report:
 
             def done(row: Row) -> None:
                 store.append(row)
                 rows[row["id"]] = row
                 clock.finished(row)
-                tell(row)
+                report(row)
 
             try:
                 jobs = min(options.jobs, max(1, len(todo)))
@@ -78,14 +80,14 @@ def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
     return Outcome(rows, absent, clock.done)
 
 
-def _lacks(row: Row | None, trial: Trial, options: Options) -> bool:
+def _must_run(row: Row | None, trial: Trial, options: Options) -> bool:
     """Whether to run the trial: there is no row, it failed and is wanted again, or it ran with another default."""
     if row is None or (options.retry_failed and row["status"] != "ok"):
         return True
     return row.get("settings") is not None and row["settings"] != trial.settings_digest
 
 
-def _absent(trials: Sequence[Trial], options: Options) -> dict[str, str]:
+def _find_absent_graphs(trials: Sequence[Trial], options: Options) -> dict[str, str]:
     """Graphs that are not here, with the reason; said before the hours of work, not after."""
     found = {}
     for name in dict.fromkeys(trial.dataset for trial in trials if trial.dataset):
@@ -160,21 +162,21 @@ def _progress(clock: _Clock, verbose: bool) -> Iterator[Callable[[Row], None]]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
             task = bars.add_task("", total=clock.total, left=_time(clock.seconds_left()))
 
-            def tell(row: Row) -> None:
+            def update_bar(row: Row) -> None:
                 failed = f", {clock.failed} failed" if clock.failed else ""
                 bars.update(task, completed=clock.done, left=_time(clock.seconds_left()) + failed)
 
-            yield tell
+            yield update_bar
     else:
         said = time.monotonic()
 
-        def tell_rarely(row: Row) -> None:
+        def log_rarely(row: Row) -> None:
             nonlocal said
             if time.monotonic() - said >= EVERY_SECONDS:
                 said = time.monotonic()
                 LOG.info(_line(clock, row))
 
-        yield tell_rarely
+        yield log_rarely
 
 
 def _line(clock: _Clock, row: Row) -> str:

@@ -104,7 +104,7 @@ def expand(suite: Suite, *, seeds: int | None = None, first_seed: int | None = N
 
     Raises one sentence on the first method, graph, level, split or setting that does not exist.
     """
-    entries = [entry for case in suite.cases for entry in _of_case(suite, case, seeds, first_seed)]
+    entries = [entry for case in suite.cases for entry in _entries_of_case(suite, case, seeds, first_seed)]
     for entry in _one_a_cell(entries):
         try:
             check(entry.trial)
@@ -153,7 +153,7 @@ def unique(entries: Iterable[Entry]) -> list[Trial]:
 # -------------------------------------------------------------------- expansion
 
 
-def _of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None) -> Iterator[Entry]:
+def _entries_of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None) -> Iterator[Entry]:
     if case.method is None and case.measure is None:
         return
     first = first_seed if first_seed is not None else _or(case.first_seed, suite.first_seed)
@@ -174,7 +174,7 @@ def _of_case(suite: Suite, case: Case, seeds: int | None, first_seed: int | None
         at |= {grid_key(key): value for key, value in grid.items()}
         graph = with_options(_spec(suite, dataset), options)
         chosen = {key: value for key, value in grid.items() if value != DEFAULT}
-        settings = {**_known(case, method), **case.settings, **chosen}
+        settings = {**_admitted_settings(case, method), **case.settings, **chosen}
         paper = _figure(printed, dataset, place, len(budgets), suite, case)
         for seed in range(first, first + count):
             spec = _normal(level)
@@ -265,7 +265,7 @@ def _grid(axes: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
         yield dict(zip(axes, point, strict=True))
 
 
-def _known(case: Case, method: str) -> dict[str, Any]:
+def _admitted_settings(case: Case, method: str) -> dict[str, Any]:
     """Of ``settings_if_known`` what the method has: for suites over every method."""
     if not case.settings_if_known:
         return {}
@@ -388,17 +388,17 @@ def select(entries: list[Entry], only: Iterable[str]) -> list[Entry]:
         key, equals, value = text.partition("=")
         wanted.setdefault(key if equals else "", []).append(value if equals else text)
     for key, values in wanted.items():
-        known = sorted({shown for entry in entries for shown in _shown(entry, key)})
+        known = sorted({shown for entry in entries for shown in _names_of(entry, key)})
         for value in values:
             if value not in known:
                 near = difflib.get_close_matches(value, known, n=3, cutoff=0.5)
                 hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known) or 'none'}"
                 raise ParameterError(f"--only {key}{'=' if key else ''}{value} matches no trial of the suite: {hint}")
-        chosen = [entry for entry in chosen if set(values) & _shown(entry, key)]
+        chosen = [entry for entry in chosen if set(values) & _names_of(entry, key)]
     return chosen
 
 
-def _shown(entry: Entry, key: str) -> set[str]:
+def _names_of(entry: Entry, key: str) -> set[str]:
     if key:
         if key not in entry.at:
             return set()

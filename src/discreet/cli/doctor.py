@@ -87,11 +87,13 @@ def _leftovers(folders: list[Path]) -> list[Path]:
     from discreet.graph.datasets import cache_root
     from discreet.privacy.calibration import cache_dir
 
-    places = dict.fromkeys(Path(os.path.abspath(place)) for place in (*_here(), *folders, cache_root(), cache_dir()))
+    places = dict.fromkeys(
+        Path(os.path.abspath(place)) for place in (*_current_folder(), *folders, cache_root(), cache_dir())
+    )
     return [path for place in places for path in leftovers(place)]
 
 
-def _here() -> list[Path]:
+def _current_folder() -> list[Path]:
     """This folder; none where it has been removed."""
     try:
         return [Path.cwd()]
@@ -104,7 +106,7 @@ def _shown(path: Path) -> str:
     from discreet.files import home_folder
 
     home = home_folder()
-    for here in _here():
+    for here in _current_folder():
         if path.is_relative_to(here) and not home.is_relative_to(here):
             return str(path.relative_to(here))
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)

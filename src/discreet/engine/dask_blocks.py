@@ -77,7 +77,8 @@ def _block_error(block: StoredBlock, error: Exception) -> EngineError:
 class DaskBlocks:
     """Sums over the edges of a graph in partitions by the workers of ``client``, which must see its folder.
 
-    ``patience`` is how many seconds to wait while there is no worker at all.
+    ``patience`` is how many seconds to wait while there is no worker at all: two minutes, in which a cluster starts new
+    ones.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
 
 def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
     if match := _THREE.fullmatch(spec):
-        return _three(graph, spec, [float(number) for number in match.groups()], rng)
+        return _into_three(graph, spec, [float(number) for number in match.groups()], rng)
     if match := _INDUCTIVE.fullmatch(spec):
         return _inductive(graph, spec, [float(number) for number in match.groups()], rng)
     if any(named.name == spec for named in graph.named_splits) or _PUBLISHED.fullmatch(spec):
@@ -84,7 +84,7 @@ def check_split(spec: str) -> None:
         raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
 
 
-def _three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generator) -> Graph:
+def _into_three(graph: Graph, spec: str, numbers: list[float], rng: np.random.Generator) -> Graph:
     if abs(sum(numbers) - 100) < 1e-9:
         return _by_share(graph, spec, numbers, rng)
     if not all(number.is_integer() for number in numbers):

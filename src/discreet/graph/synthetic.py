@@ -33,7 +33,8 @@ def csbm(
         λ = √(1+ε) sin(φπ/2)        μ = √(ξ(1+ε)) cos(φπ/2)
 
     ``phi`` in [−1, 1] moves it: at 0 only features tell the classes apart, at ±1 only edges; a negative
-    ``phi`` gives a heterophilic graph. The defaults are small, with a share of the signal on either side.
+    ``phi`` gives a heterophilic graph. The defaults are small, with a share of the signal on either side; ε = 3.25 is
+    that of Chien et al.
 
     Class 1 holds v = +1; with an odd number of nodes, class 0 has one more. The same arguments give the
     same graph. ``epsilon`` is a distance from the detection threshold and has nothing to do with privacy.
@@ -63,7 +64,8 @@ def scale_free(
 
     Endpoints are drawn with expected degrees that fall as rank^(−1/(exponent − 1)); with probability
     ``homophily`` the second endpoint is moved to the first one's class. Features are Gaussian around a random
-    mean a class, ``separation`` apart in each coordinate. Node 0 has the largest degrees.
+    mean a class, ``separation`` apart in each coordinate. Node 0 has the largest degrees. The exponent is that of
+    preferential attachment (Barabási and Albert 1999).
     """
     _check_scale_free(num_nodes, num_edges, num_features, num_classes, exponent, homophily)
     rng = np.random.default_rng(seed)

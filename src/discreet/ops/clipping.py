@@ -133,7 +133,7 @@ class ClipRule:
         """The bound on a clipped gradient's norm over all parameters."""
         return math.sqrt(sum(norm**2 for norm in self.norms))
 
-    def within(self, width: int, slots: int, layers: int = 1) -> list[float]:
+    def norms_with_room(self, width: int, slots: int, layers: int = 1) -> list[float]:
         """C′ = C − 2E for each norm: what terms are clipped to so that computed sums keep to C."""
         error = self.room.error(width, slots, layers)
         if error > LARGEST_ERROR:
@@ -145,11 +145,11 @@ class ClipRule:
 
     def factors(self, sizes: Sequence[Sizes], width: int, slots: int) -> list[Tensor]:
         """What to multiply each example's part of each layer by. An example that is not finite gets factor 0."""
-        bounds = self.within(width, slots, len(sizes))
+        bounds = self.norms_with_room(width, slots, len(sizes))
         if self.per_layer and len(sizes) != len(bounds):
             raise ParameterError(f"there are {len(bounds)} clip norms for {len(sizes)} layers")
         if not self.per_layer:
-            return [Sizes.over(sizes).factor(bounds[0])] * len(sizes)
+            return [Sizes.of_layers(sizes).factor(bounds[0])] * len(sizes)
         return [size.factor(bound) for size, bound in zip(sizes, bounds, strict=True)]
 
 

@@ -62,13 +62,13 @@ def cap_owned(graph: Graph, max_degree: int, key: bytes) -> Graph:
     at = np.flatnonzero(np.repeat(crowded, sizes))  # in lists by sender, targets rising in each
     sender = np.repeat(np.flatnonzero(crowded), sizes[crowded])
     ends = np.concatenate([[0], np.cumsum(sizes[crowded])])
-    late = compiled(_late)(ends, hash_pairs(key, sender, lists.indices[at]), max_degree)
+    late = compiled(_mask_dropped)(ends, hash_pairs(key, sender, lists.indices[at]), max_degree)
     keep = np.ones(graph.num_entries, dtype=np.bool_)
     keep[lists.data[at[late]]] = False
     return graph.as_directed().with_entries(keep)
 
 
-def _late(ends: IntArray, hashed: HashArray, most: int) -> BoolArray:
+def _mask_dropped(ends: IntArray, hashed: HashArray, most: int) -> BoolArray:
     """Which members of each list are not among its ``most`` of smallest hash; of equals the first are."""
     late = np.ones(len(hashed), dtype=np.bool_)
     for number in range(len(ends) - 1):

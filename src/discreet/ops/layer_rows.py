@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
     parts: Tensor
 
     @classmethod
-    def over(cls, layers: Sequence[Sizes]) -> Sizes:
+    def of_layers(cls, layers: Sequence[Sizes]) -> Sizes:
         """Of all layers together: sums, raised by more than they err."""
         raised = 1 + gamma(len(layers) + 2)
         return cls(*(torch.stack(parts).sum(0) * raised for parts in zip(*layers, strict=True)))

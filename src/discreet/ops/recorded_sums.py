@@ -37,7 +37,7 @@ class RecordedSum:
         self._found = torch.empty(0, device=device)
         self._asked = 0
 
-    def over(self, batch: IntArray) -> Tensor | None:
+    def sum_over(self, batch: IntArray) -> Tensor | None:
         """The sum over a batch, None if that is empty. Valid until the next one is asked for."""
         total, portion = None, len(self._positions)
         for start in range(0, len(batch), portion):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from discreet.graph.parts import Topology, topology_key
 from discreet.ops.rows import unit_rows
-from discreet.ops.similarity import WalkCounts, distance_for, spread_of, within
+from discreet.ops.similarity import WalkCounts, distance_for, nearest_within, spread_of
 from discreet.ops.walks import Walker, embed, meetings
 
 Similarity = Literal["deepwalk", "node2vec", "grarep"]
@@ -58,14 +58,14 @@ class SimilarNodes:
                 self._known = {threshold: self._counts.above(threshold)}
             return self._known[threshold]
         if self._measure.kind == "deepwalk":
-            return within(self._points, threshold * spread_of(self._points), most)
-        return within(self._points, float(np.sqrt(2 - 2 * threshold)), most)
+            return nearest_within(self._points, threshold * spread_of(self._points), most)
+        return nearest_within(self._points, float(np.sqrt(2 - 2 * threshold)), most)
 
     def about(self, similar: float, most: int) -> sp.csr_array:
         """So many similar nodes on average."""
         if self._measure.kind == "grarep":
             return self.beyond(self._counts.threshold_for(similar, self._measure.seed), most)
-        return within(self._points, distance_for(self._points, similar, self._measure.seed), most)
+        return nearest_within(self._points, distance_for(self._points, similar, self._measure.seed), most)
 
 
 _REMEMBERED: OrderedDict[tuple[bytes, SimilarityMeasure], SimilarNodes] = OrderedDict()

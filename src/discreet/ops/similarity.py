@@ -28,7 +28,7 @@ def spread_of(points: SingleArray) -> float:
     return float(np.sqrt(max(squares, 0.0)))
 
 
-def within(points: SingleArray, distance: float, most: int) -> sp.csr_array:
+def nearest_within(points: SingleArray, distance: float, most: int) -> sp.csr_array:
     """Nodes closer than ``distance``, a node itself included, and of these the ``most`` nearest."""
     rows, columns = [], []
     for first, squares in _square_distances(points):

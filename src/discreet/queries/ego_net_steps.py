@@ -158,7 +158,7 @@ class EgoNetSteps(GradientSteps):
         if known is None or not known.is_of(network, inputs):
             made = self.recorded_sum(private, network, inputs)
             known = private.keep(name, _Recording(network, inputs.get("class_shares"), _places(network), made))
-        return known.total.over(batch)
+        return known.total.sum_over(batch)
 
     def _is_recorded(self, private: PrivatePart, network: nn.Module) -> bool:
         """Not where sparse features are too many to be written out; nor with others' modules, which may do anything."""

@@ -53,7 +53,7 @@ class Touch:
     change: Change
     why: str
 
-    def among(self, num_examples: int) -> Touch:
+    def capped_at(self, num_examples: int) -> Touch:
         """No more terms can change than there are; but then all of them may belong to others, and go anywhere.
 
         (A unit outside the training set has no example of its own: it touches k − 1 of others'. Cutting k down to the
@@ -119,7 +119,7 @@ def planned_parameters(network: nn.Module, num_examples: int, slots: int = 1) ->
     ``slots`` is the most rows that an example has in any layer. All of it is public, so a plan can refuse.
     """
     room = _room(num_examples, examples_at_once(num_examples, slots))
-    ClipRule.flat(1.0, room).within(widest_layer(network), slots, count_layers(network))
+    ClipRule.flat(1.0, room).norms_with_room(widest_layer(network), slots, count_layers(network))
     return count_parameters(network)
 
 
@@ -207,7 +207,7 @@ class GradientSteps(Query):
     @property
     def touched(self) -> Touch:
         """:meth:`touch`, among the examples that there are."""
-        return self.touch().among(self.num_examples)
+        return self.touch().capped_at(self.num_examples)
 
     def bound(self) -> Bound:
         """The clip norm of one term; of the sum over all examples, where every step takes all of them."""

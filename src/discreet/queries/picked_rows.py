@@ -90,9 +90,9 @@ class RowSteps(GradientSteps):
     def _examples(self, private: PrivatePart, sources: IntArray, picks: Array | None) -> _Examples:
         name = (self, id(sources), id(picks))
         known: _Examples | None = private.recall(name)
-        return private.keep(name, self._made(private, sources, picks)) if known is None else known
+        return private.keep(name, self._make_examples(private, sources, picks)) if known is None else known
 
-    def _made(self, private: PrivatePart, sources: IntArray, picks: Array | None) -> _Examples:
+    def _make_examples(self, private: PrivatePart, sources: IntArray, picks: Array | None) -> _Examples:
         taken = self.sample.take(private)
         own = checked_positions(sources, self.num_examples, len(taken.ids))
         if picks is None:

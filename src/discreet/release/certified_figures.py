@@ -22,6 +22,8 @@ from discreet.queries.confusion import ConfusionTable, ScoreTable, chosen_ids
 from discreet.release.evaluate import class_names, with_classes_of
 
 CONFUSION, SCORES = "confusion", "scores"
+SCORE_BINS = 20
+"""Bins of scores from which ROC-AUC comes: more would split the same counts under more noise."""
 COVERS = {
     "name": "figures",
     "means": "the tables of counts in this file and every figure computed from them, whoever reads them",
@@ -35,7 +37,7 @@ def plan_figures(
     delta: float | Literal["auto"] = "auto",
     *,
     ids: str = "test",
-    bins: int = 20,
+    bins: int = SCORE_BINS,
 ) -> Plan:
     """What asking for the figures costs, from public facts alone; refused where there is no bound."""
     if bins < 0 or bins == 1:
@@ -60,7 +62,7 @@ def certified_figures(
     delta: float | Literal["auto"] = "auto",
     *,
     ids: str = "test",
-    bins: int = 20,
+    bins: int = SCORE_BINS,
     insecure_noise_seed: int | None = None,
 ) -> dict[str, Any]:
     """Noisy tables of labels against predictions, the figures that follow from them, and their certificate.

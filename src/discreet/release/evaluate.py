@@ -185,10 +185,14 @@ def _table(labels: IntArray, probabilities: Array) -> IntArray:
     return confusion(labels, probabilities.argmax(axis=1), probabilities.shape[1])
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+MOST_LISTED = 5
+"""Names that fit into a sentence."""
+
+
+def listed(names: Sequence[str]) -> str:
     """Names in words, the first few of them."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _peak_mb() -> float | None:

@@ -47,7 +47,7 @@ def registry_record(certificate: Mapping[str, Any], given: Sequence[str] = (), *
     A record whose name is still :data:`TO_DO` is filed under the name of the release's ``folder``.
     """
     deployment = _from_certificate(certificate)
-    for section, field, value in map(_given, given):
+    for section, field, value in map(_parse_field, given):
         deployment[section][field] = value
     name = str(deployment["basic"]["name"])
     slug = _slug(folder if name == TO_DO else name)
@@ -135,7 +135,7 @@ def _from_certificate(certificate: Mapping[str, Any]) -> dict[str, dict[str, Any
     }
 
 
-def _given(text: str) -> tuple[str, str, Any]:
+def _parse_field(text: str) -> tuple[str, str, Any]:
     path, equals, value = text.partition("=")
     section, _, field = path.partition(".")
     known = field in FIELDS.get(section, ()) and (section, field) not in NOT_FOR_PEOPLE

@@ -36,7 +36,9 @@ LARGEST_BATCH = 2048
 
 
 class Adam:
-    """Adam (Kingma and Ba 2015) with weight decay added to the gradient, as ``torch.optim.Adam`` has it."""
+    """Adam (Kingma and Ba 2015, whose β and ε are the defaults) with weight decay added to the gradient, as
+    ``torch.optim.Adam`` has it.
+    """
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class Adam:
 
 
 class SGD:
-    """Gradient descent with momentum."""
+    """Gradient descent with momentum, 0.9 as is usual: a step remembers about ten."""
 
     def __init__(self, parameters: Iterable[Tensor], *, momentum: float = 0.9) -> None:
         self._parameters = [p for p in parameters if p.requires_grad]

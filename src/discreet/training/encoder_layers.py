@@ -86,9 +86,9 @@ class EncoderLayers:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
-        if sum(1 for _ in _all(self.layers)) > MOST_ITEMS:
+        if sum(1 for _ in _all_layers(self.layers)) > MOST_ITEMS:
             raise ParameterError(f"an encoder has at most {MOST_ITEMS} layers of every kind")
-        maps = sum(isinstance(layer, Linear) for layer in _all(self.layers))
+        maps = sum(isinstance(layer, Linear) for layer in _all_layers(self.layers))
         if not 1 <= maps <= LAYERS.high:
             raise ParameterError(f"an encoder has 1 to {LAYERS.high} linear layers, not {maps}")
         first = next(layer for layer in self.layers if not isinstance(layer, Dropout))
@@ -120,11 +120,11 @@ class EncoderLayers:
             raise ParameterError(f"the encoder reads {self.inputs} columns, and the graph has {num_features} features")
 
 
-def _all(layers: Sequence[Layer]) -> Iterator[Layer]:
+def _all_layers(layers: Sequence[Layer]) -> Iterator[Layer]:
     for layer in layers:
         yield layer
         if isinstance(layer, ResidualSum):
-            yield from _all(layer.layers)
+            yield from _all_layers(layer.layers)
 
 
 def _width_after(layers: Sequence[Layer], width: int) -> int:

@@ -64,7 +64,7 @@ def train_privately(
     network.train()
     with one_thread_if(query.batch_size <= SMALL_BATCH):
         for step in range(stage.runs):
-            noisy = _moved(curator.ask(stage_name, network=network, **inputs), parameters[0])
+            noisy = _to_tensor_like(curator.ask(stage_name, network=network, **inputs), parameters[0])
             factor = cosine(step, stage.runs) if descent.schedule == "cosine" else 1.0
             optimizer.step(views_of(noisy / divisor, parameters), descent.learning_rate * factor)
             keep_finite(parameters)
@@ -78,7 +78,7 @@ def train_privately(
     network.eval()
 
 
-def _moved(answer: FloatArray, like: Tensor) -> Tensor:
+def _to_tensor_like(answer: FloatArray, like: Tensor) -> Tensor:
     """An answer in the precision and on the device of the parameters; a GPU fetches it while Python goes on."""
     if like.device.type != "cuda":
         return torch.from_numpy(answer).to(like)

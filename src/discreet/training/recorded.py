@@ -60,12 +60,12 @@ class RecordedPasses:
         if self._graph is not None:
             self._graph.replay()
         elif self._taken <= _WARM_UP:
-            self._one()
+            self._run_one()
         else:
             self._record()
             self._next()
 
-    def _one(self) -> None:
+    def _run_one(self) -> None:
         batch = self._order.index_select(0, self._place * self._size + self._within)
         self._take(batch, self._rates.index_select(0, self._step.view(1))[0])
         self._place.add_(1)
@@ -77,7 +77,7 @@ class RecordedPasses:
         for generator in self._generators:
             self._graph.register_generator_state(generator)
         with torch.cuda.graph(self._graph):
-            self._one()
+            self._run_one()
         self._taken -= 1
 
 

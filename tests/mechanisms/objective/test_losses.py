@@ -49,6 +49,6 @@ def test_slope_at_zero(loss):
 
 def test_unknown_losses_are_refused():
     with pytest.raises(ParameterError, match="soft-margin or pseudo-huber"):
-        loss_by_name("hinge", 3)
+        loss_by_name("hinge", 3, 0.2)
     with pytest.raises(ParameterError, match="positive"):
         loss_by_name("pseudo-huber", 3, 0.0)

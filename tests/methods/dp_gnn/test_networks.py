@@ -97,9 +97,9 @@ def test_sums_that_a_gpu_records_are_the_same(convolution: str, hops: int, share
     query, private = steps_of(graph, network, hops, fan_in=3)
     inputs = {} if shares is None else {"class_shares": np.array(shares)}
     recorded, everyone = query.recorded_sum(private, network, inputs), np.arange(query.num_examples)
-    assert recorded.over(everyone[:0]) is None
+    assert recorded.sum_over(everyone[:0]) is None
     for batch in (everyone, everyone[1:4], np.repeat(everyone, 20)):  # the last takes several portions
-        expected, found = query.answer(private, batch=batch, network=network, **inputs), recorded.over(batch)
+        expected, found = query.answer(private, batch=batch, network=network, **inputs), recorded.sum_over(batch)
         assert found is not None
         assert np.abs(expected).max() > 1e-3
         assert np.allclose(found.numpy(), expected, rtol=1e-12, atol=1e-14)

@@ -288,7 +288,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return bits.coins(chance.clip(0, 1), values.shape)
 
     class Bold(multi_bit.MultiBit):
-        _plus = whole
+        _draw_plus_signs = whole
 
     def encode_rows(self: Any, rows: Any, stream: BitStream, **more: Any) -> Any:
         return real(Bold(self.epsilon, self.width, self.feature_range, self.sampled), rows, stream, **more)

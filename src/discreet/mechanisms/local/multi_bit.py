@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
-from discreet.limits import REPORT_EPSILON
+from discreet.limits import LARGEST_EXPONENT, REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, WordArray, bits_of
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
 from discreet.mechanisms.local.randomized_response import MOST_EPSILON
@@ -88,10 +88,10 @@ class MultiBit:
         """The probability that a chosen feature with this value is reported as +1."""
         low, high = self.feature_range
         share = self.epsilon / self.sampled
-        least = 1 / (math.exp(min(share, 700.0)) + 1)
+        least = 1 / (math.exp(min(share, LARGEST_EXPONENT)) + 1)
         return np.asarray(least + (values - low) / (high - low) * math.tanh(share / 2), dtype=np.float64)
 
-    def _plus(self, values: Array, bits: BitStream) -> BoolArray:
+    def _draw_plus_signs(self, values: Array, bits: BitStream) -> BoolArray:
         """Signs of chosen features, True for +1: a coin is tossed for the less likely sign, whose chance is at most ½.
 
         Guarantee: that chance is the exact value of a double which is at least 1/(e^{ε/m} + 1), because it is rounded
@@ -113,7 +113,7 @@ class MultiBit:
             refuse_outside(record[None, :], self.feature_range)
         bits = bits_of(randomness)
         chosen = bits.choice_without_replacement(self.width, self.sampled)
-        plus = self._plus(clipped(record[chosen], self.feature_range), bits)
+        plus = self._draw_plus_signs(clipped(record[chosen], self.feature_range), bits)
         report = np.zeros(self.width, dtype=np.int8)
         report[chosen] = np.where(plus, 1, -1)
         return report
@@ -132,7 +132,7 @@ class MultiBit:
         bits = bits_of(randomness)
         chosen = _distinct(count, self.width, self.sampled, bits)
         values = np.asarray(rows[np.repeat(np.arange(count), self.sampled), chosen.ravel()], dtype=np.float64)
-        plus = self._plus(clipped(values.ravel(), self.feature_range), bits)
+        plus = self._draw_plus_signs(clipped(values.ravel(), self.feature_range), bits)
         return self._assembled(chosen, np.where(plus, np.float32(1), np.float32(-1)).reshape(chosen.shape))
 
     def _assembled(self, chosen: IntArray, signs: SingleArray) -> Any:

@@ -43,7 +43,7 @@ def feature_stage(
 
 
 def label_stage(name: str, count: int, num_classes: int, epsilon: float, missing: int = -1) -> Stage:
-    """Every node that has to label itself reports a class once."""
+    """Every node that has to label itself reports a class once; ``missing`` stands where none was asked."""
     response = RandomizedResponse(epsilon, num_classes)
     return Stage.of(name, LabelReports(float(epsilon), response.noise_std, count, num_classes, missing))
 

@@ -148,7 +148,7 @@ class PseudoHuber(ScalarLoss):
         return 48 * math.sqrt(5) / (125 * self.classes * self.width)
 
 
-def loss_by_name(name: str, classes: int, width: float = 0.2) -> ScalarLoss:
+def loss_by_name(name: str, classes: int, width: float) -> ScalarLoss:
     """``soft-margin`` or ``pseudo-huber``."""
     if name == "soft-margin":
         return SoftMargin(classes)

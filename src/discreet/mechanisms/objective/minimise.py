@@ -63,7 +63,7 @@ def minimise(problem: Problem, tolerance: float, max_steps: int = MAX_NEWTON_STE
     """
     classes = problem.targets.shape[1]
     share = 0.5 * tolerance / np.sqrt(classes)
-    columns = [_solved(_column(problem, j), share, max_steps) for j in range(classes)]
+    columns = [_solve_column(_column(problem, j), share, max_steps) for j in range(classes)]
     theta = np.column_stack(columns)
     if not float(np.linalg.norm(gradient(problem, theta))) <= tolerance:
         raise NotMinimisedError(
@@ -77,10 +77,10 @@ def _column(problem: Problem, j: int) -> Problem:
     return problem._replace(targets=problem.targets[:, j], tilt=problem.tilt[:, j])
 
 
-def _solved(problem: Problem, tolerance: float, max_steps: int) -> FloatArray:
+def _solve_column(problem: Problem, tolerance: float, max_steps: int) -> FloatArray:
     with np.errstate(all="ignore"):  # a warning would tell of private values
         theta = _newton(problem, tolerance, max_steps)
-    return _descended(problem, tolerance) if theta is None else theta
+    return _descend(problem, tolerance) if theta is None else theta
 
 
 def _newton(problem: Problem, tolerance: float, max_steps: int) -> FloatArray | None:
@@ -97,7 +97,7 @@ def _newton(problem: Problem, tolerance: float, max_steps: int) -> FloatArray | 
     return None
 
 
-def _descended(problem: Problem, tolerance: float) -> FloatArray:
+def _descend(problem: Problem, tolerance: float) -> FloatArray:
     """θ within the tolerance by steps of one length; after as many as the proof in ``rounding`` needs, where it is."""
     theta = np.zeros(problem.rows.shape[1])
     for _ in range(descent_steps(problem, tolerance)):

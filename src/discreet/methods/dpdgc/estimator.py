@@ -319,7 +319,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         return plain_random_rows(part, self._width(part.facts), self._generator)
 
     def _residuals(self, part: PublicPart) -> FloatArray:
-        return label_residuals(part, self._own(feature_tensor(part.features, self._device)).cpu().numpy())
+        return label_residuals(part, self._own_probabilities(feature_tensor(part.features, self._device)).cpu().numpy())
 
     def _weigh_views(self, part: PublicPart, options: TrainOptions, progress: Progress | None) -> None:
         rows = view_of_rows(part, self._width(part.facts), self.activation, options, self._generator)
@@ -328,7 +328,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         classes = options.class_weights
         self.cache_, self.head_ = weigh_views(part, rows, features, self._generator, progress, classes)
 
-    def _own(self, features: Tensor | SparseMatrix) -> Tensor:
+    def _own_probabilities(self, features: Tensor | SparseMatrix) -> Tensor:
         """What the features alone say of a node: class probabilities."""
         with torch.no_grad():
             return torch.softmax(self.network_(features), dim=1)
@@ -337,7 +337,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         train_beside(
             self.head_,
             self.network_,
-            self._own,
+            self._own_probabilities,
             self.cache_,
             part,
             options,
@@ -370,7 +370,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         if self._records_are_private():
             logits: Tensor = self.network_(features, self.cache_)
         else:
-            logits = self.head_(torch.cat([self._own(features), self.cache_], dim=1))
+            logits = self.head_(torch.cat([self._own_probabilities(features), self.cache_], dim=1))
         return torch.softmax(logits, dim=1).cpu().numpy()
 
     # ---------------------------------------------------------------- release

@@ -137,8 +137,8 @@ def _log_probabilities(logits: Array, temperature: float) -> SingleArray:
 
 
 def best_temperature(logits: Array, part: PublicPart) -> tuple[float, float]:
-    """What to divide logits by so that they fit the labels of :func:`_judging` nodes best, and the loss then."""
-    rows = _judging(part)
+    """What to divide logits by so that they fit the labels of :func:`_judged_ids` nodes best, and the loss then."""
+    rows = _judged_ids(part)
     if len(rows) == 0:
         return 1.0, np.inf
     rows = rows[:: -(-len(rows) // _JUDGES)]
@@ -158,6 +158,6 @@ def has_validation(part: PublicPart) -> bool:
     return len(part.labelled(part.val_mask)) > 0
 
 
-def _judging(part: PublicPart) -> IntArray:
+def _judged_ids(part: PublicPart) -> IntArray:
     """The labelled validation nodes; without any, the labelled training nodes."""
     return part.labelled(part.val_mask if has_validation(part) else part.train_mask)

@@ -43,9 +43,13 @@ def sampled_nodes_for_two(event: SampledNodesDpEvent) -> SampledNodesDpEvent:
     return SampledNodesDpEvent(1 - (1 - event.sampling_probability) ** 2)
 
 
+_LARGEST_EXPONENT = 500.0
+"""The exponential of 709 overflows; this leaves room to divide by a probability. Beyond it, 1 is less than rounding."""
+
+
 def amplified(epsilon: float, probability: float) -> float:
     """ln(1 + q(e^ε − 1)), without overflow."""
-    if epsilon > 500:
+    if epsilon > _LARGEST_EXPONENT:
         return epsilon + math.log(probability)
     return math.log1p(probability * math.expm1(epsilon))
 
@@ -54,5 +58,6 @@ def before_sampling(epsilon: float, delta: float, probability: float) -> tuple[f
     """The (ε₀, δ₀) that sampling turns into (ε, δ)."""
     if delta >= probability:
         raise PrivacyError(f"delta {delta:g} is not below the sampling probability {probability:g}: sample more nodes")
-    inner = math.log1p(math.expm1(epsilon) / probability) if epsilon < 500 else epsilon - math.log(probability)
-    return inner, delta / probability
+    if epsilon > _LARGEST_EXPONENT:
+        return epsilon - math.log(probability), delta / probability
+    return math.log1p(math.expm1(epsilon) / probability), delta / probability

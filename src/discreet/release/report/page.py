@@ -278,8 +278,12 @@ def sweep_chart(curves: Mapping[str, Sequence[tuple[float, float]]]) -> Markup:
     return line_chart("The measured mean for each ε", x, y, lines)
 
 
-def _spread(epsilons: Sequence[float], most: int = 6) -> list[tuple[float, str]]:
-    step = max(1, math.ceil(len(epsilons) / most))
+_MOST_TICKS = 6
+"""Numbers that stand under an axis without touching."""
+
+
+def _spread(epsilons: Sequence[float]) -> list[tuple[float, str]]:
+    step = max(1, math.ceil(len(epsilons) / _MOST_TICKS))
     return [(math.log(e), f"{e:g}") for e in epsilons[::step]]
 
 
