@@ -43,21 +43,14 @@ class Count:
         return value
 
 
-_MOST_SHOWN = 60
-"""Characters of a value that a sentence shows: it stays one sentence, on one line of a terminal."""
-
-
 def shown(value: object) -> str:
     """A value in a sentence: one that is long is cut, and a number that is too long to be written is not written."""
     try:
         text = repr(value)
     except ValueError:  # a whole number of more than 4,300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-LARGEST_EXPONENT = 700.0
-"""The exponential of more than 709 is no double: what is beyond counts as this much."""
+    most = 60  # characters, so that the sentence stays one
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 # -------------------------------------------------------------------- numbers that proofs divide by

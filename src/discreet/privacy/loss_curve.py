@@ -20,7 +20,6 @@ from scipy.special import ndtr
 
 from discreet.arrays import FloatArray
 from discreet.errors import PrivacyError
-from discreet.limits import LARGEST_EXPONENT
 from discreet.privacy import events
 from discreet.privacy.accountants import PLD_ROUNDING, basic_epsilon, composed_losses, composed_mu
 from discreet.privacy.events.gaussian import gaussian_delta
@@ -145,4 +144,4 @@ def surest(epsilon: float, before: float) -> float:
     """How sure somebody can become who was ``before`` sure, if the privacy loss is at most ε: odds grow by e^ε."""
     if before <= 0 or math.isinf(epsilon):
         return float(before > 0)
-    return 1 / (1 + (1 - before) / before * math.exp(-min(epsilon, LARGEST_EXPONENT)))
+    return 1 / (1 + (1 - before) / before * math.exp(-min(epsilon, 700.0)))  # e⁷¹⁰ overflows

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from dp_accounting.dp_event import DpEvent
 
 from discreet.graph.parts import PrivatePart
-from discreet.limits import LARGEST_EXPONENT
 from discreet.ops.cells import Cells
 from discreet.privacy import events
 from discreet.privacy.levels import Level, NoPrivacy
@@ -82,7 +81,7 @@ class FlippedCells(EdgeCells):
     @property
     def flip_rate(self) -> float:
         """How likely a cell is to be flipped."""
-        return 1 / (1 + math.exp(self.epsilon)) if self.epsilon < LARGEST_EXPONENT else 0.0
+        return 1 / (1 + math.exp(self.epsilon)) if self.epsilon < 700 else 0.0  # e⁷¹⁰ overflows
 
     def event(self, share: float, runs: int) -> DpEvent:
         """Randomised response on one cell: nothing is worse at this ε, so a black box loses nothing."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, BoolArray, FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
-from discreet.limits import LARGEST_EXPONENT, REPORT_EPSILON
+from discreet.limits import REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, BitStream, Randomness, WordArray, bits_of
 from discreet.mechanisms.local.feature_range import Outside, Range, checked_outside, clipped, refuse_outside
 from discreet.mechanisms.local.randomized_response import MOST_EPSILON
@@ -88,7 +88,7 @@ class MultiBit:
         """The probability that a chosen feature with this value is reported as +1."""
         low, high = self.feature_range
         share = self.epsilon / self.sampled
-        least = 1 / (math.exp(min(share, LARGEST_EXPONENT)) + 1)
+        least = 1 / (math.exp(min(share, 700.0)) + 1)  # e⁷¹⁰ overflows
         return np.asarray(least + (values - low) / (high - low) * math.tanh(share / 2), dtype=np.float64)
 
     def _draw_plus_signs(self, values: Array, bits: BitStream) -> BoolArray:

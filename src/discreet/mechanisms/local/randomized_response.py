@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
-from discreet.limits import CLASSES, LARGEST_EXPONENT, REPORT_EPSILON
+from discreet.limits import CLASSES, REPORT_EPSILON
 from discreet.mechanisms.bits import ROUNDED_UP, Randomness, bits_of
 
 MOST_EPSILON = 30.0
@@ -49,7 +49,7 @@ class RandomizedResponse:
     @property
     def other(self) -> float:
         """The probability of each other class."""
-        return 1 / (math.exp(min(self.epsilon, LARGEST_EXPONENT)) + self.num_classes - 1)
+        return 1 / (math.exp(min(self.epsilon, 700.0)) + self.num_classes - 1)  # e⁷¹⁰ overflows
 
     @property
     def noise_std(self) -> float:
@@ -73,7 +73,7 @@ class RandomizedResponse:
         """
         others = self.num_classes - 1
         even = math.nextafter(others / self.num_classes, 0.0)
-        return min(others / (math.exp(min(self.epsilon, LARGEST_EXPONENT)) + others) * ROUNDED_UP, even)
+        return min(others / (math.exp(min(self.epsilon, 700.0)) + others) * ROUNDED_UP, even)  # e⁷¹⁰ overflows
 
     def encode(self, label: int, randomness: Randomness) -> int:
         """The report of one label, as a device runs it."""
