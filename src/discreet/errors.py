@@ -31,6 +31,13 @@ class UnsupportedError(InvalidInputError):
     """The combination of method, level, graph or task is not supported."""
 
 
+class CrossValidationError(DiscreetError, RuntimeError):
+    """A search or a cross-validation of scikit-learn was given an estimator of ours.
+
+    No ``ValueError``: scikit-learn's pipelines swallow these where they are asked what they are.
+    """
+
+
 class LedgerError(InvalidInputError):
     """A ledger cannot be used, or a run would exceed its limit."""
 

@@ -117,3 +117,50 @@ def test_weights_travel_with_a_release(capsys: pytest.CaptureFixture[str], table
     edges.to_csv(october / "edges.csv", index=False)
     told = refused(capsys, "extend", "release", "--data", str(october), "--epsilon", "1", "--out", "more")
     assert "no column 'amount'" in told
+
+
+def test_what_looks_like_an_oversight_is_said_where_tables_are_public(
+    capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
+    nodes = pd.read_csv(tables / "nodes.csv")
+    labels = [name.upper() if place == 3 else name for place, name in enumerate(nodes["label"])]
+    odd = {"answer": [{"cat": "yes", "dog": "no"}[name] for name in nodes["label"]], "one": 7, "none": None}
+    mixed = ["m" if place % 5 else "M" for place in range(len(nodes))]
+    nodes.assign(label=labels, sex=mixed, **odd).to_csv(tables / "nodes.csv", index=False)
+    code, out, _ = run(capsys, "data", str(tables))
+    assert code == 0
+    assert "classes that differ in upper and lower case alone: 'DOG' and 'dog'" in out
+    assert "categories of column 'sex' that differ in upper and lower case alone: 'M' and 'm'" in out
+    assert "column 'one' holds one value throughout" in out
+    assert "column 'none' holds no value at all" in out
+    assert "warning" not in run(capsys, "data", str(tables), "--level", "node")[1]
+    nodes.assign(sex=mixed, **odd).to_csv(tables / "nodes.csv", index=False)
+    telling = "column 'answer' alone tells the class of every labelled node"
+    assert telling in run(capsys, "data", str(tables))[1]
+    assert "column 'sex' alone" not in run(capsys, "data", str(tables))[1]
+    assert telling in run(capsys, "train", "--data", str(tables), "--method", "mlp", *QUICK)[2]
+
+
+def test_a_column_that_training_would_refuse_says_what_to_do(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    nodes = pd.read_csv(tables / "nodes.csv")
+    nodes = pd.concat([nodes] * 3, ignore_index=True)
+    texts = {"id": [f"p{place}" for place in range(120)], "story": [f"text {place}" for place in range(120)]}
+    nodes.assign(**texts).to_csv(tables / "nodes.csv", index=False)
+    (tables / "edges.csv").write_text("source,target\np1,p2\n")
+    code, out, _ = run(capsys, "data", str(tables))
+    assert code == 0
+    assert "train wants --column ignore=story" in out
+    assert "--column ignore=story" in refused(capsys, "train", "--data", str(tables))
+    assert "train wants" not in run(capsys, "data", str(tables), "--column", "ignore=story")[1]
+
+
+def test_cells_of_several_lines_and_control_characters_keep_to_their_line(
+    capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
+    nodes = pd.read_csv(tables / "nodes.csv")
+    words = ["sick;\noften away" if place % 2 else "\x1b[31mred" for place in range(len(nodes))]
+    nodes.assign(remark=words).to_csv(tables / "nodes.csv", index=False)
+    code, out, _ = run(capsys, "data", str(tables))
+    assert code == 0
+    assert "sick;\\noften away" in out
+    assert "\x1b" not in out

@@ -86,3 +86,21 @@ def test_keys_of_large_features_tell_every_byte_and_know_those_of_earlier_releas
         assert not parts.has_key(part_of(other), earlier)
     assert len(keys) == 1 + features.size
     assert parts.public_key(part_of(features.reshape(5, 8).repeat(2, axis=0))) not in keys
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2, 255], [1, 1, -1, 9]])
+def test_class_numbers_that_hardly_occur_are_not_learned_unless_declared(labels: list[int]) -> None:
+    def public_part(**declared: int) -> parts.PublicPart:
+        graph = Graph.from_edges([0, 1], [1, 2], np.eye(4), labels, directed=False, **declared)
+        return parse_level("edge").split(graph)[0]
+
+    with pytest.raises(GraphError, match=rf"if {labels[-1]} marks them.* num_classes={labels[-1] + 1} if"):
+        parts.refuse_empty_classes(public_part())
+    parts.refuse_empty_classes(public_part(num_classes=300))
+    private = Graph.from_edges([0, 1], [1, 2], np.eye(4), labels, directed=False, num_classes=300)
+    parts.refuse_empty_classes(parse_level("node").split(private)[0])  # which holds no label to look at
+
+
+def test_class_numbers_with_few_gaps_are_learned() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], np.eye(4), [1, 2, 4, -1], directed=False)
+    parts.refuse_empty_classes(parse_level("edge").split(graph)[0])

@@ -106,3 +106,16 @@ def test_a_header_with_commas_is_separated_by_them(tmp_path: Path) -> None:
     path = tmp_path / "nodes.csv"
     path.write_text("id,a;b\n1,2;3\n")
     assert list(read_table(path, {"id"})) == ["id", "a;b"]
+
+
+@pytest.mark.parametrize("width", [2, WIDE])
+def test_rows_of_empty_cells_are_skipped(tmp_path: Path, width: int) -> None:
+    header = ",".join(["id", *(f"w{place}" for place in range(width)), "label"])
+    rows = [",".join([name, *["1.5"] * width, label]) for name, label in (("a", "x"), ("b", ""))]
+    nothing = "," * (width + 1)
+    (tmp_path / "nodes.csv").write_text("\n".join([header, rows[0], nothing, "", rows[1], nothing, nothing]) + "\n")
+    table = read_table(tmp_path / "nodes.csv", {"id", "label"})
+    assert table["id"].tolist() == ["a", "b"]
+    assert table.index.tolist() == [0, 1]
+    (tmp_path / "nodes.csv").write_text("\n".join([header, rows[0], rows[1].removeprefix("b")]) + "\n")
+    assert len(read_table(tmp_path / "nodes.csv", {"id", "label"})) == 2  # a row without an id is no empty one

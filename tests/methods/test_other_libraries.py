@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from discreet.errors import ParameterError, UnsupportedError
+from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph import Graph, csbm, from_pandas, split, to_pyg
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gap.estimator import GAP
@@ -80,3 +80,14 @@ def test_a_table_that_was_measured_anew_is_refused() -> None:
     with pytest.raises(ParameterError, match="schema=model"):
         model.predict(from_pandas(EDGES, later))
     model.predict(from_pandas(EDGES, later, schema=model.schema_))
+
+
+def test_a_mark_for_unlabelled_nodes_is_no_class(graph: Graph) -> None:
+    data = to_pyg(graph)
+    data.y[::7] = 255
+    with pytest.raises(GraphError, match="only 3 of these 256 classes occur"):
+        GAP(EDGE, **QUICK).fit(data)
+    with pytest.raises(GraphError, match="only 3 of these 256 classes occur"):
+        GAP(EDGE, **QUICK).plan(data)
+    fitted = GAP(EDGE, **QUICK).fit(graph)
+    assert fitted.predict_proba(data).shape == (200, 2)  # predicting needs no labels, whatever they are

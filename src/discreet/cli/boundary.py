@@ -141,9 +141,13 @@ def _failed(error: Exception) -> int:
 
 def one_line(text: str) -> str:
     """A text that cannot break out of its line, move the cursor, or fill the screen."""
-    joined = " ".join(text.split())
-    plain = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in joined)
+    plain = printable(" ".join(text.split()))
     return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
+
+
+def printable(text: str) -> str:
+    """A text of somebody else's (a class, a category, a column) with line ends and control characters spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def _fail(sentence: str, code: int) -> int:

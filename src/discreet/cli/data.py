@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.boundary import printable
 from discreet.cli.declared import Columns, DataRoot, Directed, EdgesUntil, Json, LevelSpec, SchemaFile
 from discreet.cli.options import GraphOptions
 from discreet.cli.output import check_places, print_json, print_rows, report
@@ -99,7 +100,7 @@ def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as
 
 
 def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json: bool) -> None:
-    from discreet.graph.account import account_of
+    from discreet.graph.account import account_of, doubts_of
     from discreet.privacy.levels import parse_level
 
     private = parse_level(level).private
@@ -107,9 +108,9 @@ def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json:
     graph = options.read(drafting=True)
     if write_schema is not None:
         _draft(graph, write_schema)
-    rows = account_of(graph, private)
+    rows, doubts = account_of(graph, private), doubts_of(graph, private)
     if as_json:
-        print_json({"name": graph.name, "nodes": graph.num_nodes, "rows": rows})
+        print_json({"name": graph.name, "nodes": graph.num_nodes, "rows": rows, "warnings": doubts})
         return
     print(f"{graph.name}: {graph.num_nodes} nodes, {'directed' if graph.directed else 'undirected'} edges\n")
     if not rows:
@@ -120,6 +121,8 @@ def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json:
     print_rows(rows[:MOST_ROWS], as_json=False)
     if len(rows) > MOST_ROWS:
         print(f"… and {len(rows) - MOST_ROWS} more columns: --json has all of them")
+    for sentence in doubts:
+        print(f"\nwarning: {printable(sentence)}")
     if graph.schema is not None and graph.schema.label is None:
         print("\nno column holds labels (label, class or y): --column label=NAME names one, for training")
 

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.cli.boundary import printable
 from discreet.errors import OutputUnusableError, ParameterError
 
 if TYPE_CHECKING:
@@ -67,6 +68,14 @@ def warn_of_ranges(graph: Graph, level: Level) -> None:
             print(f"warning: {sentence}", file=sys.stderr)
 
 
+def warn_of_tables(graph: Graph, level: Level) -> None:
+    """Say what looks like an oversight in tables, as far as the level makes them public."""
+    from discreet.graph.account import doubts_of
+
+    for sentence in doubts_of(graph, level.private):
+        print(f"warning: {printable(sentence)}", file=sys.stderr)
+
+
 def report(result: dict[str, Any], as_json: bool) -> None:
     """One result, as lines or as JSON."""
     if as_json:
@@ -99,7 +108,8 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as columns of one width each."""
+    """Rows of cells as columns of one width each; a cell keeps to its line, whatever is in it."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 

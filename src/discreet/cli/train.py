@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.boundary import printable
 from discreet.cli.config import Config, SaveConfig, config_text
 from discreet.cli.declared import BesideMlp, Json, PrivateFigures
 from discreet.cli.options import (
@@ -20,7 +21,16 @@ from discreet.cli.options import (
     StatementOptions,
     prepare,
 )
-from discreet.cli.output import LOG, check_places, figures_text, print_json, progress_bars, report, say
+from discreet.cli.output import (
+    LOG,
+    check_places,
+    figures_text,
+    print_json,
+    progress_bars,
+    report,
+    say,
+    warn_of_tables,
+)
 
 MASKS = ("train", "val", "test")
 MOST_NAMES = 6
@@ -67,9 +77,10 @@ def train(
         plan = estimator.plan_for(graph, extra)
         check_blocks(plan, [graph, *extra])
         if graph.schema is not None:  # it came from tables
-            print(*summary_of(graph), sep="\n", file=sys.stderr)
+            print(*map(printable, summary_of(graph)), sep="\n", file=sys.stderr)
+            warn_of_tables(graph, estimator.privacy.level)
         entry = ledger.reserve("train", [plan])
-        say(f"{_summary(graph)}\n", as_json)
+        say(f"{printable(_summary(graph))}\n", as_json)
         if recommendation is not None:
             say(f"{recommendation}\n", as_json)
         say(plan, as_json)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+import numpy as np
+
+from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import CLASS_LIST, Graph
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, shorten
@@ -11,6 +14,8 @@ from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, N
 MOST = 0.5
 """The share of cells at an end of a range from which on something seems wrong."""
 TO_BE_DECLARED = "to be declared at this level"
+TELLING = 10
+"""Labelled nodes per value from which on it is no accident that a column tells the class of each."""
 
 
 def account_of(graph: Graph, private: Collection[str] = ()) -> list[dict[str, str]]:
@@ -66,6 +71,58 @@ def beyond_ranges(graph: Graph) -> list[str]:
     return said
 
 
+def doubts_of(graph: Graph, private: Collection[str]) -> list[str]:
+    """What looks like an oversight in public tables, one sentence each: nothing that the level protects is read.
+
+    Names that differ in upper and lower case alone, columns with one value or none, and columns that tell the class.
+    """
+    said = []
+    if LABELS not in private and CLASS_LIST in graph.inferred:
+        said += _case_doubts("classes", graph.class_names or ())
+    if FEATURES in private or graph.schema is None:
+        return said
+    for column in graph.schema.measured:
+        said += _case_doubts(f"categories of column {column.name!r}", column.categories or ())
+        if column.kind == NUMERIC and column.range == (0.0, 0.0) and column.missing == INDICATOR:
+            said.append(f"column {column.name!r} holds no value at all")  # with a 0 beside it, it would be a boolean
+        elif column.missing is None and _has_one_value(column):
+            said.append(f"column {column.name!r} holds one value throughout, so it tells nothing")
+        elif LABELS not in private and column.kind in (CATEGORY, BOOLEAN) and _tells_the_class(graph, column):
+            said.append(
+                f"column {column.name!r} alone tells the class of every labelled node: will it be known of the nodes "
+                f"that you predict? If not, leave it out (--column ignore={column.name})"
+            )
+    return said
+
+
+def _has_one_value(column: Column) -> bool:
+    if column.kind == CATEGORY:
+        return len(column.categories or ()) == 1
+    return column.kind == NUMERIC and column.range is not None and column.range[0] == column.range[1]
+
+
+def _case_doubts(what: str, names: Iterable[str]) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.casefold(), []).append(name)
+    pairs = [" and ".join(map(repr, same)) for same in found.values() if len(same) > 1]
+    return [f"{what} that differ in upper and lower case alone: {shorten(pairs)}"] if pairs else []
+
+
+def _tells_the_class(graph: Graph, column: Column) -> bool:
+    """Whether nodes of one value always have one class, with two classes at least and many nodes per value."""
+    known = np.flatnonzero(graph.labels != UNLABELLED)
+    labels, names = graph.labels[known], graph.feature_names or ()
+    wanted = {column.name, f"{column.name} (missing)", *(f"{column.name}={word}" for word in column.categories or ())}
+    places = [place for place, name in enumerate(names) if name in wanted]
+    if len(known) < TELLING * 2 * len(places) or len(np.unique(labels)) < 2:
+        return False
+    cells = graph.features[known][:, places]
+    cells = cells if isinstance(cells, np.ndarray) else cells.toarray()
+    values = np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+    return len(np.unique(np.stack([values, labels]), axis=1).T) == len(np.unique(values))
+
+
 def summary_of(graph: Graph) -> list[str]:
     """What was read of two tables, for a person, in one line or two; nothing where the graph came from elsewhere.
 
@@ -99,7 +156,8 @@ def _node_roles(graph: Graph, private: Collection[str]) -> list[tuple[str, str, 
 
 def _column_words(column: Column, private: bool) -> tuple[str, str]:
     if column.kind == IGNORE:
-        return IGNORE, "nothing"
+        say = f"; train wants --column ignore={column.name}, or its kind in schema.toml" if column.measured else ""
+        return IGNORE, f"nothing{say}"
     if private and column.measured:
         return column.kind, TO_BE_DECLARED
     words = {

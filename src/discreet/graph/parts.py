@@ -110,6 +110,7 @@ class PublicPart:
         self.train_mask, self.val_mask, self.test_mask = graph.train_mask, graph.val_mask, graph.test_mask
         self.node_ids, self.class_names, self.feature_names = graph.node_ids, graph.class_names, graph.feature_names
         self.schema = graph.schema
+        self.inferred = graph.inferred
         if FEATURES not in self._closed:
             self.features = graph.features
         if LABELS not in self._closed:
@@ -255,6 +256,24 @@ def _refuse_measured(graph: Graph) -> None:
         f"the kinds, ranges or categories of the columns {names} were read off features that this level protects: "
         f"declare them in schema.toml, for example {line_to_add(example)} "
         "(discreet data FOLDER --write-schema drafts the file)"
+    )
+
+
+def refuse_empty_classes(part: PublicPart) -> None:
+    """Refuse to learn class numbers that were read off public labels where most of them never occur.
+
+    Some datasets mark nodes without a label with 255, or another number beyond the classes: a model of 256 classes is
+    not what their user wants. Where labels are private the number of classes is declared, and nothing is looked at.
+    """
+    if LABELS in part.private or CLASS_LIST not in part.inferred or part.class_names is not None:
+        return
+    found = np.unique(part.labels[part.labels != UNLABELLED])
+    if 2 * len(found) >= part.num_classes:
+        return
+    raise GraphError(
+        f"labels run from 0 to {part.num_classes - 1}, but only {len(found)} of these {part.num_classes} classes occur "
+        f"({shorten(map(str, found))}): write -1 for nodes without a label if {found[-1]} marks them, number the "
+        f"classes from 0 without gaps, or declare num_classes={part.num_classes} if there are so many"
     )
 
 

@@ -4,7 +4,8 @@ A CSV file is separated by commas, or by semicolons where its header has those a
 countries that put a comma before the decimals; in such a file a column of numbers may have decimal commas.
 
 A row with too few or too many cells is refused with its line, before anything else reads the file: parsers fill or drop
-cells in silence, and a shifted row trains a wrong model without a word.
+cells in silence, and a shifted row trains a wrong model without a word. Empty lines, and rows of nothing but empty
+cells, which spreadsheets leave at the end, are skipped.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
     columns, separator = read_header(path), _reading(path, _separator, path)
     rows, quoted = _check_rows(path, separator, len(columns))
     if len(columns) >= WIDE and not quoted:
-        return _read_wide(path, separator, columns, as_text, rows)
+        return _without_empty_rows(_read_wide(path, separator, columns, as_text, rows), as_text)
     # A class called "NA" or a node called "null" is a name; in other columns these mean a missing number.
     missing = {column: list(MISSING_WORDS) for column in columns if column not in as_text}
     table = _reading(
@@ -90,7 +91,19 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
         encoding="utf-8-sig",
         low_memory=False,
     )
+    table = _without_empty_rows(table, as_text)
     return _with_decimal_points(table, as_text) if separator == SEMICOLON else table
+
+
+def _without_empty_rows(table: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:
+    """The table without rows of which every cell is empty; only rows whose names are empty are looked at further."""
+    names = [name for name in table.columns if name in as_text]
+    empty = np.ones(len(table), dtype=np.bool_)
+    for name in names:
+        empty &= (table[name] == "").to_numpy()
+    rows = np.flatnonzero(empty)
+    rows = rows[table.iloc[rows].drop(columns=names).isna().all(axis=1).to_numpy()]
+    return table.drop(index=table.index[rows]).reset_index(drop=True) if len(rows) else table
 
 
 def _with_decimal_points(table: pd.DataFrame, as_text: Collection[str]) -> pd.DataFrame:

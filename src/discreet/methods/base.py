@@ -21,12 +21,19 @@ from torch import nn
 
 from discreet import errors
 from discreet.arrays import Array, Arrays, IntArray, SingleArray
-from discreet.errors import GraphError, ParameterError, PrivacyError, UncoveredReleaseError, UnsupportedError
+from discreet.errors import (
+    CrossValidationError,
+    GraphError,
+    ParameterError,
+    PrivacyError,
+    UncoveredReleaseError,
+    UnsupportedError,
+)
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
-from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart
+from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
 from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
@@ -292,6 +299,7 @@ class NodeClassifier(BaseEstimator):
 
     def _check_settings(self, part: PublicPart) -> None:
         """Refuse settings that the public part of a graph contradicts, before anything is asked or said."""
+        refuse_empty_classes(part)
         if self.decide_by is not None and LABELS not in part.private:
             validation_ids(part)
 
@@ -588,7 +596,7 @@ class NodeClassifier(BaseEstimator):
         it would wrap the sentence of each fit in a long report of failed ones.
         """
         if _is_cross_validated():
-            raise UnsupportedError(f"{self.method}: {NO_ROWS}")
+            raise CrossValidationError(f"{self.method}: {NO_ROWS}")
         return super().__sklearn_tags__()
 
     # ---------------------------------------------------------------- in a notebook

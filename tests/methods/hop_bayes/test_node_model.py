@@ -63,3 +63,15 @@ def test_a_release_with_a_map_predicts_as_the_fitted_model(tmp_path: Path) -> No
         assert np.array_equal(
             fitted.predict_proba(graph, audience=audience), loaded.predict_proba(graph, audience=audience)
         )
+
+
+def test_validation_nodes_of_one_class_do_not_take_the_ranking_of_a_rare_one() -> None:
+    rng = np.random.default_rng(0)
+    labels = (np.arange(400) < 24).astype(np.int64)
+    features = rng.normal(size=(400, 4)) + 3 * labels[:, None]
+    ends = rng.integers(0, 400, (2, 1200))
+    graph = Graph.from_edges(*ends, features, labels, num_classes=2, directed=False)
+    graph = graph.with_masks(np.arange(0, 300, 2), np.arange(300, 400), np.arange(1, 300, 2))
+    fitted = model(2.0, insecure_noise_seed=1).fit(graph)
+    assert fitted.node_model_.temperature == 1.0
+    assert fitted.score(graph, "test", metric="roc-auc") > 0.95

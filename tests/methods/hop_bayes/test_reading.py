@@ -38,3 +38,8 @@ def test_likelihoods_know_their_noise() -> None:
     assert (found[2000:, 1] > 0).mean() > 0.95
     independent = LinkModel(np.full((2, 2), 0.5), np.array([0.5, 0.5]), 10.0)
     assert np.allclose(class_likelihoods(signal, 1.0, independent), 0)
+
+
+def test_labels_of_one_class_move_no_weight() -> None:
+    parts = np.random.default_rng(0).normal(size=(50, len(START), 2))
+    np.testing.assert_array_equal(fit_weights(parts, np.zeros(50, dtype=np.int64)), START)

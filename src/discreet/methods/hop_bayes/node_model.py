@@ -58,8 +58,8 @@ class NodeModel:
     def _choose(self, part: PublicPart, generator: torch.Generator) -> Array:
         """The network's temperature; where labels are few, or a map and its own, if that fits validation labels better.
 
-        Without validation labels the network is taken at its word (it has seen the training labels), a map preferred.
-        Returns :meth:`logits` of who was chosen.
+        Without validation labels of two classes the network is taken at its word (it has seen the training labels), a
+        map preferred. Returns :meth:`logits` of who was chosen.
         """
         logits, judged = self.network_logits(part), has_validation(part)
         self.temperature, least = best_temperature(logits, part) if judged else (1.0, np.inf)
@@ -154,10 +154,13 @@ def labels_are_few(part: PublicPart) -> bool:
 
 
 def has_validation(part: PublicPart) -> bool:
-    """Whether a validation node has a label."""
-    return len(part.labelled(part.val_mask)) > 0
+    """Whether labels of validation nodes can judge.
+
+    Those of one class alone are fitted best by naming it with certainty, which takes all ranking from a rare class.
+    """
+    return len(np.unique(part.labels[part.labelled(part.val_mask)])) > 1
 
 
 def _judged_ids(part: PublicPart) -> IntArray:
-    """The labelled validation nodes; without any, the labelled training nodes."""
+    """The labelled validation nodes; where these cannot judge, the labelled training nodes."""
     return part.labelled(part.val_mask if has_validation(part) else part.train_mask)

@@ -311,9 +311,9 @@ def weighed(weights: FloatArray, parts: FloatArray) -> FloatArray:
 def fit_weights(parts: FloatArray, labels: IntArray) -> FloatArray:
     """The weights of least cross-entropy, held near :data:`START`, the less the more labels there are.
 
-    Six numbers, one convex problem.
+    Six numbers, one convex problem. Labels of one class alone would ask for certainty: nothing is learnt from them.
     """
-    if len(labels) == 0:
+    if len(np.unique(labels)) < 2:
         return START.copy()
     parts = np.ascontiguousarray(parts.transpose(1, 0, 2))
     pull, picked = _PULL / len(labels), (np.arange(len(labels)), labels)
