@@ -268,7 +268,7 @@ def refuse_empty_classes(part: PublicPart) -> None:
     if LABELS in part.private or CLASS_LIST not in part.inferred or part.class_names is not None:
         return
     found = np.unique(part.labels[part.labels != UNLABELLED])
-    if 2 * len(found) >= part.num_classes:
+    if not len(found) or 2 * len(found) >= part.num_classes:  # an outline of a graph may hold no labels
         return
     raise GraphError(
         f"labels run from 0 to {part.num_classes - 1}, but only {len(found)} of these {part.num_classes} classes occur "
