@@ -78,7 +78,7 @@ def train(
         check_blocks(plan, [graph, *extra])
         if graph.schema is not None:  # it came from tables
             print(*map(printable, summary_of(graph)), sep="\n", file=sys.stderr)
-            warn_of_tables(graph, estimator.privacy.level)
+            warn_of_tables(graph, plan.privacy.level)
         entry = ledger.reserve("train", [plan])
         say(f"{printable(_summary(graph))}\n", as_json)
         if recommendation is not None:
