@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def test_one_key_read_twice_is_a_fault_and_one_that_is_not_read_is_none() -> Non
         source = NoiseSource()
         for stage in plan.stages:
             for run in range(stage.runs):
-                source.stream(stage.name, run).word()
+                source.stream(stage.name, run).words(stage.shape)
         first, second = BitStream(bytes(32), "a"), BitStream(bytes(32), "b")
         first.word()
         assert stream_faults(plan, streams) == []
@@ -53,6 +55,23 @@ def test_whole_runs_have_streams_of_their_own(kind: str, monkeypatch: pytest.Mon
     assert stream_faults(plan, streams) == []
     skipped = [(key, stream) for key, stream in streams if stream.purpose != f"{plan.stages[0].name}, run 0"]
     assert "no random bits of its own" in stream_faults(plan, skipped)[0]
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "dpsgd"])
+def test_a_seed_is_too_short_for_noise(kind: str) -> None:
+    """Whatever is made of it; a word for each number is enough."""
+    plan = plan_of(kind)
+    (stage,) = plan.stages
+    found = []
+    for count in (4, 8 * math.prod(stage.shape)):
+        with registered_streams() as streams:
+            source = NoiseSource()
+            for name in (stage.name, f"{stage.name}, batch"):
+                for run in range(stage.runs):
+                    source.stream(name, run).bytes(count)
+        found.append(stream_faults(plan, streams))
+    assert found[0][0].startswith(f"too few random bits were read for {stage.name!r}, run 0: 32, where its law takes ")
+    assert found[1] == []
 
 
 def test_a_key_that_a_guarantee_rests_on_has_random_bits_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,11 @@ class _Watching(Curator):
     def _terms(self, stage: Stage, inputs: Mapping[str, Any]) -> Array:
         return self._worst
 
+    def _draw_key(self, purpose: str, run: int) -> bytes:
+        key = super()._draw_key(purpose, run)
+        self.prints.append(_print(np.frombuffer(key, dtype=np.uint8)))  # no key comes twice, as no noise does
+        return key
+
     def _batch(self, stage: Stage, run: int) -> IntArray:
         batch = super()._batch(stage, run)
         self.faults.extend(batch_faults(stage, batch))
@@ -182,7 +187,7 @@ def _stacked(seen: list[_Watching], position: int) -> Seen:
 
 
 def _prints(seen: list[_Watching]) -> npt.NDArray[np.uint64]:
-    """A short hash of every answer: two that agree were made from the same noise, or from none."""
+    """A short hash of every answer and secret key: two that agree were made from the same bits, or from none."""
     return np.array([mark for trial in seen for mark in trial.prints], dtype=np.uint64)
 
 

@@ -24,6 +24,7 @@ from tests.soundness.faults.registry import fault
 
 POISSON = Subject("dp-mlp", DP_MLP.level, 4.0, (("batch_size", 3),))
 ONE_STEP = Subject("gap", "node:owned,max_degree=3", 1.0, (("hops", 1), ("steps", 1), ("head_steps", 1)))
+THINNED = Subject("gap", "node:thinned,d_max=12,p=0.5", 4.0, (("hops", 1), ("steps", 1), ("head_steps", 1)))
 STEPS = Subject("dp-mlp", DP_MLP.level, 1.0, (("steps", 40),), runs=400)
 
 # -------------------------------------------------------------------- scale and law
@@ -166,6 +167,43 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("the same secret key in every fit", "fits", ONE_STEP, "fresh noise")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(16))
+
+
+@fault("a constant key where a guarantee rests on it", "replay", THINNED, "no random bits of its own")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(16))
+
+
+@fault("a key that is read and thrown away for a constant", "curator", THINNED, "fresh noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = curator.Curator._draw_key
+    patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: bytes(len(real(self, name, run))))
+
+
+@fault("a key of eight bits from its own stream", "replay", THINNED, "too few random bits")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def short(self: Any, name: str, run: int) -> bytes:
+        return self._noise.stream(f"{name}, key", run).bytes(1) * 16
+
+    patch.setattr(curator.Curator, "_draw_key", short)
+
+
+@fault("a key of which eight bits are kept", "curator", THINNED, "fresh noise")
+def _(patch: pytest.MonkeyPatch) -> None:
+    real = curator.Curator._draw_key
+    patch.setattr(curator.Curator, "_draw_key", lambda self, name, run: real(self, name, run)[:1] * 16)
+
+
+@fault("noise of NumPy's, seeded from its own stream", "replay", GAP_EDGE, "too few random bits")
+def _(patch: pytest.MonkeyPatch) -> None:
+    """On the grid and with the right law, so that no test of noise can tell: but Philox or PCG hide no seed."""
+
+    def seeded(value: np.ndarray, stage: Stage, stream: BitStream) -> np.ndarray:
+        grid = gaussian.grid_of(stage)
+        drawn = np.rint(grid.sigma_steps * _generator(stream).standard_normal(value.shape))
+        return grid.add(value, drawn.astype(np.int64))
+
+    patch.setitem(curator.MECHANISMS, "gaussian", seeded)
 
 
 @fault("noise only on the first part of an answer", "curator", GAP_EDGE, "law of noise")
