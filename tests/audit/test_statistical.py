@@ -32,24 +32,32 @@ def gaussian_plan(epsilon: float) -> Plan:
     return honest("gap", "edge", epsilon, hops=2).plan(small_graph(np.random.default_rng(0)).public)
 
 
+GAUSSIAN_RUNS = {1.0: 15_000, 4.0: 3_000, 8.0: 3_000}
+"""By ε: a bound that may be wrong once in a million audits needs many runs to show anything of a small one."""
+every_epsilon = pytest.mark.parametrize(
+    "epsilon", [pytest.param(1.0, marks=pytest.mark.slow), 4.0, pytest.param(8.0, marks=pytest.mark.slow)]
+)
+
+
 @cache
 def audited_gaussians(epsilon: float, attempt: int) -> StatisticalReport:
     """Run once for the tests that look at the same outcome; a further attempt draws anew."""
-    return audit_curator(gaussian_plan(epsilon), runs=15_000, alpha=ALPHA)
+    return audit_curator(gaussian_plan(epsilon), runs=GAUSSIAN_RUNS[epsilon], alpha=ALPHA)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
+@every_epsilon
 def test_plain_gaussian_stages_pass(epsilon: float) -> None:
     found = audited_gaussians(epsilon, 1)
     assert found.passed, found.violations
 
 
 @pytest.mark.chance
-@pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
+@every_epsilon
 def test_plain_gaussian_stages_come_near(epsilon: float, attempt: int) -> None:
     found = audited_gaussians(epsilon, attempt)
     assert found.curator is not None
-    assert found.curator.epsilon > 0.15 * epsilon  # what so few runs show nearly always; `discreet audit` makes more
+    # At ε = 4 the bounds are 0.29 ± 0.03 and 0.65 ± 0.06 of it; `discreet audit` makes more runs.
+    assert found.curator.epsilon > 0.15 * epsilon
     assert found.curator.epsilon_if_gaussian > 0.3 * epsilon
 
 

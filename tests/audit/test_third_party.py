@@ -99,7 +99,8 @@ def _registered(monkeypatch: pytest.MonkeyPatch):
     registry.list_methods.cache_clear()
 
 
-ARGUMENTS = ["audit", "--method", "degree-rule", "--pairs", "20", "--fits", "80", "--samples", "1000", "--json"]
+EFFORT = ["--pairs", "20", "--fits", "80", "--samples", "1000", "--alpha", "1e-6"]
+ARGUMENTS = ["audit", "--method", "degree-rule", *EFFORT, "--json"]
 
 
 @pytest.mark.usefixtures("_registered")

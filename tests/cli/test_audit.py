@@ -13,7 +13,7 @@ from tests.cli.helpers import refused, run
 
 
 def test_it_replays_attacks_and_reports(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["audit", "--method", "gap", "--pairs", "10", "--fits", "80", "--samples", "500"]
+    arguments = ["audit", "--method", "gap", "--pairs", "10", "--fits", "80", "--samples", "500", "--alpha", "1e-6"]
     code, out, _ = run(capsys, *arguments, "--json", "--out", "report.json")
     assert code == 0
     found = json.loads(out)
@@ -34,7 +34,7 @@ def test_a_planted_fault_is_found(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 def test_of_a_release_is_attached_and_verified(capsys: pytest.CaptureFixture[str], csbm_release: Path) -> None:
-    quick = ["--pairs", "5", "--fits", "0", "--samples", "500"]
+    quick = ["--pairs", "5", "--fits", "0", "--samples", "500", "--alpha", "1e-6"]
     code, out, _ = run(capsys, "audit", str(csbm_release), *quick, "--attach", "--json")
     assert code == 0
     found = json.loads(out)

@@ -17,10 +17,10 @@ from tests.crash.kills import NAMES, whats_wrong
 KILLS = int(os.environ.get("DISCREET_KILLS", "100"))
 
 
-def kill(name: str, kills: int) -> str:
+def kill(name: str, kills: int, seed: int = 0) -> str:
     """Run the script: a process of many threads, which a test may be, is not to be forked."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.crash", "--kills", str(kills), "--only", name]
+    command = [sys.executable, "-m", "tests.crash", "--kills", str(kills), "--only", name, "--seed", str(seed)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -33,9 +33,12 @@ def test_killed_at_any_time(name: str) -> None:
 
 
 def test_a_ledger_is_killed_while_it_is_written() -> None:
-    row = kill("ledger", 4).splitlines()[1].split()
-    assert row[:2] == ["ledger", "4"]
-    assert int(row[2]) < 4, "no kill met a run at work: the test shows nothing"
+    for seed in range(10):
+        name, kills, finished = kill("ledger", 4, seed).splitlines()[1].split()[:3]
+        assert (name, kills) == ("ledger", "4")
+        if int(finished) < 4:  # on a busy machine the run that is measured may be the longest by far
+            return
+    raise AssertionError("no kill met a run at work: the test shows nothing")
 
 
 def test_what_was_lost_is_seen(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def plan(mechanism: str = "multi-bit", epsilon: float = 1.0) -> Plan:
 def test_honest_reports_stay_below_epsilon(
     mechanism: str, least: float, record_property: Callable[[str, object], None]
 ) -> None:
-    report = audit_curator(plan(mechanism), runs=RUNS)
+    report = audit_curator(plan(mechanism), runs=RUNS, alpha=1e-6)
     assert report.curator is not None
     record_property("epsilon of 2 shown", report.curator.epsilon)
     assert least < report.curator.epsilon <= 2.0
