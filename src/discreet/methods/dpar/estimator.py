@@ -151,14 +151,14 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     def _published(self) -> bool:
         return self.accounting == AS_PUBLISHED
 
-    def _rate(self) -> float:
+    def _node_rate(self) -> float:
         """q′."""
         return (NODE_RATE if self._published else 1.0) if self.node_rate is None else self.node_rate
 
     def _sample(self, facts: PublicFacts) -> NodeSample:
         """Coins for all training ids, or as published a sample of fixed size."""
-        size = max(1, round(self._rate() * facts.num_train)) if self._published else None
-        return NodeSample(self._rate(), size)
+        size = max(1, round(self._node_rate() * facts.num_train)) if self._published else None
+        return NodeSample(self._node_rate(), size)
 
     def _range(self, facts: PublicFacts) -> int:
         """N, the size of the id range."""
@@ -193,7 +193,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
             return TRIAL_SHARE
         privacy = self._checked_privacy()
         delta = privacy.resolve_delta(facts.num_nodes)
-        return auto_share(self._picking(facts, level), privacy.epsilon, delta, self._rate())
+        return auto_share(self._picking(facts, level), privacy.epsilon, delta, self._node_rate())
 
     # ---------------------------------------------------------------- plan
 
@@ -291,12 +291,12 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     def _published_noise(self, facts: PublicFacts) -> PublishedNoise:
         privacy, rows = self._checked_privacy(), self._rows(facts)
         delta = privacy.resolve_delta(facts.num_nodes)
-        if delta >= self._rate():
-            raise ParameterError(f"dpar: delta must be below node_rate, {self._rate()}, not {delta}")
+        if delta >= self._node_rate():
+            raise ParameterError(f"dpar: delta must be below node_rate, {self._node_rate()}, not {delta}")
         setting = PublishedSetting(
             epsilon=privacy.epsilon,
             delta=delta,
-            node_rate=self._rate(),
+            node_rate=self._node_rate(),
             share=self._share(facts, privacy.level),
             nodes=self._range(facts),
             rows=rows,
