@@ -13,7 +13,7 @@ import discreet
 from discreet.errors import InvalidInputError
 from discreet.graph.graph import Graph
 from discreet.graph.synthetic import csbm
-from discreet.methods import cost
+from discreet.methods import parameters
 from discreet.methods.base import NodeClassifier
 from discreet.methods.cost import Cost
 from discreet.methods.registry import find_method, load_method
@@ -64,12 +64,12 @@ def test_a_method_that_was_not_measured_has_no_estimate() -> None:
 
 
 def test_what_cannot_fit_is_refused_with_the_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "free_bytes", lambda: 10 * GIB)
+    monkeypatch.setattr(parameters, "free_bytes", lambda: 10 * GIB)
     facts = csbm(20, 2).public
-    cost.refuse_too_large(facts)
-    monkeypatch.setattr(cost, "COPIES", 10**9)
+    parameters.Compute().check_memory(facts)
+    monkeypatch.setattr(parameters, "COPIES", 10**9)
     with pytest.raises(InvalidInputError, match=r"298\.0 GiB beside the graph, and 10\.0 GiB are free"):
-        cost.refuse_too_large(facts)
+        parameters.Compute().check_memory(facts)
 
 
 MEASURE = """

@@ -233,8 +233,10 @@ class StatementOptions:
     purpose: Purpose = None
     issuer: Issuer = None
 
-    def statement(self) -> Statement:
-        """Checked."""
+    def statement(self) -> Statement | None:
+        """What was said, checked; None where nothing was."""
+        if self.data_name is None and self.purpose is None and self.issuer is None:
+            return None
         from discreet.privacy.certificate import Statement
 
         return Statement(self.data_name, self.purpose, self.issuer)
@@ -286,9 +288,13 @@ class Reservation(NamedTuple):
     ledger: Ledger | None
     entry: str | None
 
-    def added_to(self, statement: Statement) -> Statement:
+    def added_to(self, statement: Statement | None) -> Statement | None:
         """The issuer's statement with the id of this entry."""
-        return statement if self.entry is None else replace(statement, ledger=self.entry)
+        if self.entry is None:
+            return statement
+        from discreet.privacy.certificate import Statement
+
+        return replace(statement or Statement(), ledger=self.entry)
 
     def release(self, folder: Path) -> None:
         """Say that the release in ``folder`` is the one that was reserved."""

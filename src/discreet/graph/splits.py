@@ -44,7 +44,8 @@ def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
     if not isinstance(spec, str):
         raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
     spec = spec.strip()
-    return _masked(as_graph(graph), spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
+    known = graph if isinstance(graph, Graph) else as_graph(graph)
+    return _masked(known, spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
 
 
 def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:

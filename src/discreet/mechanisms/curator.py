@@ -88,6 +88,13 @@ class Curator:
         self._grids: dict[str, Grid] = {}
         self.ledger: list[LedgerEntry] = []
 
+    @classmethod
+    def with_fresh_noise(
+        cls, plan: Plan, private: Sequence[PrivatePart], *, insecure_seed: int | None = None
+    ) -> Curator:
+        """A curator with a noise source of its own, which nobody else has seen; a seed is for tests alone."""
+        return cls(plan, NoiseSource(insecure_seed=insecure_seed), private)
+
     def compute_on(self, device: str, micro_batch: int) -> None:
         """Say where queries compute and in what portions; cannot affect privacy."""
         for part in self.__private:

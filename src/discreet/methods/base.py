@@ -35,9 +35,8 @@ from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
-from discreet.mechanisms.bits import NoiseSource
-from discreet.mechanisms.curator import Curator
-from discreet.methods.cost import Cost, estimate_cost, refuse_too_large
+from discreet.mechanisms.curator import Curator, check_blocks
+from discreet.methods.cost import Cost, estimate_cost
 from discreet.methods.decision import DecideBy, check_decision, decided, decision_weights, validation_ids
 from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
@@ -62,6 +61,11 @@ EXPOSED = "training"
 
 class NotFittedError(errors.NotFittedError, SklearnNotFittedError):
     """What both we and scikit-learn call so."""
+
+
+def _read(given: GraphLike) -> Graph:
+    """The graph that was given; one of another library is converted."""
+    return given if isinstance(given, Graph) else as_graph(given)
 
 
 def _checked_rows(nodes: npt.ArrayLike, num_nodes: int) -> IntArray:
@@ -293,9 +297,12 @@ class NodeClassifier(BaseEstimator):
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
         level = self._checked_privacy().level
-        parts = [level.split(as_graph(given))[0] for given in (graph, *extra_graphs)]
+        graphs = [_read(given) for given in (graph, *extra_graphs)]
+        parts = [level.split(given)[0] for given in graphs]
         self._check_settings(parts[0])
-        return self.plan(parts[0].facts, [part.facts for part in parts[1:]])
+        plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
+        check_blocks(plan, graphs)
+        return plan
 
     def _check_settings(self, part: PublicPart) -> None:
         """Refuse settings that the public part of a graph contradicts, before anything is asked or said."""
@@ -305,7 +312,7 @@ class NodeClassifier(BaseEstimator):
 
     def cost_of(self, plan: Plan, graph: GraphLike) -> Cost | None:
         """What a fit of this plan will take in time and memory, from public facts; None where it was not measured."""
-        given = as_graph(graph)
+        given = _read(graph)
         facts, dense = self._checked_privacy().level.split(given)[0].facts, isinstance(given.features, np.ndarray)
         device = (self.compute or Compute()).device
         return estimate_cost(self.method, self.get_params(deep=False), plan, facts, dense=dense, device=device)
@@ -327,13 +334,14 @@ class NodeClassifier(BaseEstimator):
         if y is not None:
             raise UnsupportedError(f"labels live on the graph, so fit takes no y: {NO_ROWS}")
         level = self._checked_privacy().level
-        split = [level.split(as_graph(given)) for given in (graph, *extra_graphs)]
+        split = [level.split(_read(given)) for given in (graph, *extra_graphs)]
         parts = [public for public, _ in split]
-        refuse_too_large(parts[0].facts)
+        (self.compute or Compute()).check_memory(parts[0].facts)
         self._check_settings(parts[0])
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
-        noise = NoiseSource(insecure_seed=self.insecure_noise_seed)
-        return self._fit_with(parts, Curator(plan, noise, [private for _, private in split]), progress)
+        private = [private for _, private in split]
+        curator = Curator.with_fresh_noise(plan, private, insecure_seed=self.insecure_noise_seed)
+        return self._fit_with(parts, curator, progress)
 
     def _fit_with(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None = None) -> Self:
         """Fit through a given curator; audits enter here."""
@@ -451,7 +459,7 @@ class NodeClassifier(BaseEstimator):
         level = self._checked_privacy().level
         alone = self.plan_extension(graph, privacy)
         part, private = level.split(self._matched(graph))
-        curator = Curator(alone, NoiseSource(insecure_seed=self.insecure_noise_seed), [private])
+        curator = Curator.with_fresh_noise(alone, [private], insecure_seed=self.insecure_noise_seed)
         curator.compute_on(str(self._device), (self.compute or Compute()).examples_at_once)
         made = copy.copy(self)
         made._aggregate(part, self._count_graphs(), curator)
@@ -585,7 +593,7 @@ class NodeClassifier(BaseEstimator):
 
     def _matched(self, graph: GraphLike) -> Graph:
         """A graph with the classes and the columns of the fitted model."""
-        return match_graph(as_graph(graph), self.schema_, self.public_)
+        return match_graph(_read(graph), self.schema_, self.public_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "plan_"):

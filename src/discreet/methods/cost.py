@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InvalidInputError
 from discreet.graph.graph import PublicFacts
-from discreet.ops.memory import GIB, free_bytes
+from discreet.methods.parameters import working_bytes
+from discreet.ops.memory import GIB
 from discreet.ops.sparse import AT_ONCE
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
@@ -36,9 +36,6 @@ LIBRARIES = 0.45 * GIB
 """What a process that has imported PyTorch and the rest holds before it reads a graph."""
 READING = 80
 """Bytes per edge while a graph is built: both directions as 64-bit keys, sorted. (A fit holds 16.)"""
-COPIES = 8
-"""Arrays of one double per node and class that a fit holds at once."""
-
 FLOPS = 1.3e10
 """Multiplications and additions per second, in layers of common widths."""
 PER_STEP = 1e-3
@@ -93,21 +90,6 @@ def estimate_cost(
         bytes_per_edge=READING,
         device_bytes=None if device == "cpu" else features + _device_bytes(parameters, facts),
     )
-
-
-def working_bytes(facts: PublicFacts) -> float:
-    """What a fit takes beside the graph, whatever its edges."""
-    return COPIES * 8.0 * facts.num_nodes * max(facts.num_classes, 1)
-
-
-def refuse_too_large(facts: PublicFacts) -> None:
-    """Refuse a fit whose working arrays cannot fit in the memory that is free: better now than after an hour."""
-    needed = working_bytes(facts)
-    if needed > GIB and needed > (free := free_bytes()):
-        raise InvalidInputError(
-            f"a fit on {facts.num_nodes} nodes with {facts.num_classes} classes takes about {needed / GIB:.1f} GiB "
-            f"beside the graph, and {free / GIB:.1f} GiB are free: use a machine with more memory"
-        )
 
 
 def _public_training(parameters: Mapping[str, Any], facts: PublicFacts) -> float:

@@ -20,7 +20,9 @@ from torch import nn
 from discreet import limits
 from discreet.errors import InvalidInputError, ParameterError
 from discreet.files import json_or_text
+from discreet.graph.graph import PublicFacts
 from discreet.limits import Count, Limit
+from discreet.ops.memory import GIB, free_bytes
 from discreet.training.encoder_modules import read_encoder
 
 
@@ -63,6 +65,9 @@ def _readable(encoder: Any) -> Any:
 OwnEncoder = Annotated[Any, AfterValidator(_readable)]
 """A module of torch whose layers are supported, their words, or None."""
 
+COPIES = 8
+"""Arrays of one double per node and class that a fit holds at once."""
+
 # Objects of our own, checked by their own constructors, and never set from text.
 OBJECTS = ("privacy", "compute")
 
@@ -101,6 +106,20 @@ class Compute:
             limits.THREADS.check("threads", self.threads)
             torch.set_num_threads(self.threads)
         return device
+
+    def check_memory(self, facts: PublicFacts) -> None:
+        """Refuse a fit whose working arrays cannot fit in the memory that is free: better now than after an hour."""
+        needed = working_bytes(facts)
+        if needed > GIB and needed > (free := free_bytes()):
+            raise InvalidInputError(
+                f"a fit on {facts.num_nodes} nodes with {facts.num_classes} classes takes about {needed / GIB:.1f} GiB "
+                f"beside the graph, and {free / GIB:.1f} GiB are free: use a machine with more memory"
+            )
+
+
+def working_bytes(facts: PublicFacts) -> float:
+    """What a fit takes beside the graph, whatever its edges."""
+    return COPIES * 8.0 * facts.num_nodes * max(facts.num_classes, 1)
 
 
 @cache

@@ -221,11 +221,10 @@ class StartsHead(TrainedClassifier):
             config["params"]["start"] = "evidence" if self._starts_from_evidence(self.public_) else "random"
         return config
 
-    def _scaled(self, noisy: Tensor, noise_std: float) -> Tensor:
-        """What the head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
-        if self._starts_from_evidence(self.public_):
-            return noisy / (1 + noise_std**2)
-        return damp_rows(noisy / (1 + noise_std))
+
+def scaled_rows(noisy: Tensor, noise_std: float, *, evidence: bool) -> Tensor:
+    """What a head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
+    return noisy / (1 + noise_std**2) if evidence else damp_rows(noisy / (1 + noise_std))
 
 
 # -------------------------------------------------------------------- weights of classes

@@ -19,8 +19,6 @@ from discreet.errors import CertificateError, ParameterError
 from discreet.files import from_json, to_json
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import EDGES, FEATURES, LABELS
-from discreet.privacy.accountants import accountant_versions
-from discreet.privacy.budget import delta_reason
 from discreet.privacy.coverage import COVERAGE, NOTHING
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Plan
@@ -76,23 +74,23 @@ def make_certificate(
     """
     if not plan.is_what_ran(spent):
         raise CertificateError("the ledger does not match the plan")
-    level, planned = plan.privacy.level, plan.to_json()
+    level, planned, promised = plan.privacy.level, plan.to_json(), plan.promise(facts)
     content = {
         "schema": SCHEMA,
         "task": TASK,
         **planned,
         **({"claim": {"by": plan.claim.formulas, "status": UNVERIFIED}} if plan.claim else {}),
-        "level": {"spec": level.spec, "relation": level.describe_on(any(graph.weighted for graph in facts))},
-        "public": level.public_knowledge(),
+        "level": promised["level"],
+        "public": promised["public"],
         "trust": trust_in(level.kind),
         "covers": {"name": plan.covers, "means": COVERAGE[plan.covers]},
-        "delta_reason": delta_reason(plan.privacy, max(graph.num_nodes for graph in facts)),
+        "delta_reason": promised["delta_reason"],
         "facts": [asdict(graph) for graph in facts],
         "noise": {"source": noise, "for_release": for_release},
         "tuning": tuning,
         "duties": duties(plan.covers, level),
         "caveats": caveats_of(planned["stages"]),
-        "versions": {**accountant_versions(), **versions},
+        "versions": {**promised["versions"], **versions},
     }
     made: dict[str, Any] = to_json({**content, **dict.fromkeys(STATED_FIELDS)})
     return made

@@ -11,9 +11,10 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import PrivacyError
 from discreet.files import from_json
+from discreet.graph.graph import PublicFacts
 from discreet.privacy import events
-from discreet.privacy.accountants import epsilon_of, group_note, spend
-from discreet.privacy.budget import Privacy
+from discreet.privacy.accountants import accountant_versions, epsilon_of, group_note, spend
+from discreet.privacy.budget import Privacy, delta_reason
 from discreet.privacy.calibration import calibrate
 from discreet.privacy.notebook import html_table
 from discreet.privacy.query import (
@@ -209,6 +210,18 @@ class Plan:
             "epsilon_by_accountant": self.spend(),
             "stages": [stage.to_json() for stage in self.stages],
             "notes": list(self.notes),
+        }
+
+    def promise(self, facts: Sequence[PublicFacts]) -> dict[str, Any]:
+        """What is protected on graphs with these facts, what is taken as public, why δ is what it is, and what computed
+        ε: the words of the certificate.
+        """
+        level = self.privacy.level
+        return {
+            "level": {"spec": level.spec, "relation": level.describe_on(any(graph.weighted for graph in facts))},
+            "public": level.public_knowledge(),
+            "delta_reason": delta_reason(self.privacy, max(graph.num_nodes for graph in facts)),
+            "versions": accountant_versions(),
         }
 
     def __str__(self) -> str:

@@ -111,7 +111,9 @@ class NeighbourSums(Query):
             rows = encoded - encoded.mean(dim=1, keepdim=True)
         assert rows is not None
         sent = on_lattice(finite_rows(normalize_rows(rows)).cpu().numpy())
-        sums = neighbour_sums(bounded_graph(private, self.level), sent, self.aggregation)
+        bounded = isinstance(self.level, NodeLevel | NeighborLevel)
+        graph = bounded_graph(private, self.level) if bounded else private.graph
+        sums = neighbour_sums(graph, sent, self.aggregation)
         clip = self.bound().clip
         return sums if clip is None else clip_rows(torch.from_numpy(sums), clip).numpy()
 

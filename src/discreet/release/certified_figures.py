@@ -10,7 +10,6 @@ from discreet.arrays import FloatArray
 from discreet.errors import ParameterError, UncoveredReleaseError
 from discreet.files import to_json
 from discreet.graph.graph import Graph
-from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import NodeClassifier, versions
 from discreet.methods.metrics import figures_of_table, roc_auc_of_bins
@@ -73,7 +72,7 @@ def certified_figures(
     graph = with_classes_of(estimator, graph)
     plan = plan_figures(estimator, graph, epsilon, delta, ids=ids, bins=bins)
     public, private = plan.privacy.level.split(graph)
-    curator = Curator(plan, NoiseSource(insecure_seed=insecure_noise_seed), [private])
+    curator = Curator.with_fresh_noise(plan, [private], insecure_seed=insecure_noise_seed)
     confusion = curator.ask(CONFUSION, model=estimator)
     scores = curator.ask(SCORES, model=estimator) if bins else None
     curator.finish()

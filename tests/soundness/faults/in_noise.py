@@ -14,7 +14,6 @@ from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.local import multi_bit
 from discreet.mechanisms.local import stages as local_stages
 from discreet.mechanisms.objective import perturbation
-from discreet.methods import base
 from discreet.privacy import accountants, calibration, events
 from discreet.privacy.plan import Stage
 from discreet.queries.reports import FeatureReports
@@ -135,7 +134,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
         found.secure = True
         return found
 
-    patch.setattr(base, "NoiseSource", seeded)
+    patch.setattr(curator, "NoiseSource", seeded)
 
 
 @fault("the same noise in two stages", "curator", GAP_EDGE, "independent entries and stages")

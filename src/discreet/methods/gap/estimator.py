@@ -29,7 +29,7 @@ from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import StartsHead, TakesEncoder, WeighsClasses, class_shares, with_weights
+from discreet.methods.trained import StartsHead, TakesEncoder, WeighsClasses, class_shares, scaled_rows, with_weights
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy
@@ -206,12 +206,13 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
     def _noisy_hops(self, part: PublicPart, number: int, curator: Curator) -> list[Tensor]:
         """The released hops of a graph, as the head reads them."""
         hops: list[Tensor] = []
+        evidence = self._starts_from_evidence(self.public_)
         rows: Tensor | None = None if self._records_are_private() else self._encode(part)
         for hop in range(1, self._hops() + 1):
             name = stage_name(number, hop)
             given = {"encoder": self.encoder_} if rows is None else {"rows": rows}
             rows = torch.from_numpy(curator.ask(name, **given)).float().to(self._device)
-            hops.append(self._scaled(rows, curator.plan.stage(name).noise_std))
+            hops.append(scaled_rows(rows, curator.plan.stage(name).noise_std, evidence=evidence))
         return hops
 
     def _encode(self, part: PublicPart) -> Tensor:

@@ -22,7 +22,7 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.trained import StartsHead, WeighsClasses, with_weights
+from discreet.methods.trained import StartsHead, WeighsClasses, scaled_rows, with_weights
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
@@ -93,7 +93,8 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         """Ask for what arrives at a stage, and cache it as networks read it."""
         arrived = torch.from_numpy(self._ask(part, number, stage, curator)).float().to(self._device)
         noise_std = curator.plan.stage(stage_name(number, stage)).noise_std
-        self.caches_[number].append(self._scaled(arrived, noise_std))
+        evidence = self._starts_from_evidence(self.public_)
+        self.caches_[number].append(scaled_rows(arrived, noise_std, evidence=evidence))
 
     def _make_networks(self, generator: torch.Generator) -> None:
         self.encoder_, self.heads_ = self._networks(self.public_, generator)
@@ -188,8 +189,10 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         """What arrives without noise, for graphs that nothing protects."""
         matrix = hop_matrix(part, "sum", device=str(self._device))
         arrived: list[Tensor] = []
+        evidence = self._starts_from_evidence(self.public_)
         for _ in range(self.stages):
-            arrived.append(self._scaled(matrix @ self._messages(part, self._logits(part, arrived)), 0.0))
+            sums = matrix @ self._messages(part, self._logits(part, arrived))
+            arrived.append(scaled_rows(sums, 0.0, evidence=evidence))
         return arrived
 
     # ---------------------------------------------------------------- release
