@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -118,7 +119,20 @@ def _command(name: str) -> Any:
     """A command as typer makes it of its function."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(name)(_flat(getattr(import_module(f"discreet.cli.{name}"), name)))
-    return typer.main.get_command(alone)
+    command = typer.main.get_command(alone)
+    for option in command.params:
+        if option.name == "config":
+            option.callback = _take_config
+    return command
+
+
+def _take_config(context: Any, _: Any, path: str | None) -> str | None:
+    """What a file of options says, where one is given: the defaults of all options that are read after it."""
+    if path is not None:
+        from discreet.cli.config import load_config
+
+        load_config(context, Path(path))
+    return path
 
 
 def _flat(command: Callable[..., None]) -> Callable[..., None]:

@@ -26,24 +26,21 @@ LEFT_OUT = ("config", "save_config", "out", "as_json", "debug", "log_level", "lo
 """What a file of options does not hold: where it lies itself, where a run writes, and how it speaks."""
 
 
-def load_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Make the options of a file the defaults of this command; typer calls this before it reads any other option."""
+def load_config(context: typer.Context, path: Path) -> None:
+    """Make the options of a file the defaults of this command."""
     from discreet.files import parse_toml, read_text
 
-    if path is not None:
-        context.default_map = {
-            **(context.default_map or {}),
-            **_defaults(context, parse_toml(read_text(path, "configuration"), str(path)), path),
-        }
-    return path
+    context.default_map = {
+        **(context.default_map or {}),
+        **_defaults(context, parse_toml(read_text(path, "configuration"), str(path)), path),
+    }
 
 
 Config = Annotated[
     Path | None,
-    typer.Option(
-        help="A TOML file with options of this command; the command line wins.", callback=load_config, is_eager=True
-    ),
+    typer.Option(help="A TOML file with options of this command; the command line wins.", is_eager=True),
 ]
+"""It is read before any other option: see ``cli.__init__``."""
 SaveConfig = Annotated[Path | None, typer.Option(help="Write the options of this run to this new TOML file.")]
 
 

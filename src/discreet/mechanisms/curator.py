@@ -22,6 +22,7 @@ from discreet.mechanisms.local import stages as local
 from discreet.mechanisms.objective import perturbation
 from discreet.privacy.plan import Plan, Stage
 from discreet.queries.edge_cells import FLIPPED, LARGEST
+from discreet.queries.gradients import GradientSteps
 from discreet.queries.propagated import ON_A_GRID
 from discreet.queries.reports import LABELS
 
@@ -111,6 +112,11 @@ class Curator:
         return self._noise.secure
 
     # ---------------------------------------------------------------- what a method may ask
+
+    def steps(self, name: str) -> tuple[Stage, GradientSteps]:
+        """A stage of noisy steps and its query: what a loop that asks for them has to know."""
+        stage = self.plan.stage(name)
+        return stage, dpsgd.steps_of(stage)
 
     def ask(self, name: str, **inputs: Any) -> Any:
         """The answer to stage ``name`` with its noise. ``inputs`` are public or released values that its query takes.

@@ -106,7 +106,7 @@ class NoiseAhead:
 
     def __init__(self, source: NoiseSource, purpose: str, runs: int, grid: Grid) -> None:
         """Start drawing run 0; vectors so small that a thread costs more than they do are drawn when asked for."""
-        self._source, self._purpose, self._runs, self._sampler = source, purpose, runs, grid.sampler
+        self._source, self._purpose, self._runs, self._grid = source, purpose, runs, grid
         self._process = os.getpid()
         self._buffers = (np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64))
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="noise") if grid.size >= WORTH_A_THREAD else None
@@ -135,7 +135,7 @@ class NoiseAhead:
         return self._worker.submit(self._draw, run)
 
     def _draw(self, run: int) -> None:
-        self._sampler.fill(self._source.stream(self._purpose, run), self._buffers[run % 2])
+        self._grid.fill(self._source.stream(self._purpose, run), self._buffers[run % 2])
 
     def _forget(self) -> None:
         """In the child of a fork: the parent will use these numbers, so nobody else may."""

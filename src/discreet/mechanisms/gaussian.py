@@ -121,8 +121,12 @@ class Grid:
 
     @cached_property
     def sampler(self) -> DiscreteGaussian:
-        """Of the noise in steps, for those who draw it ahead."""
+        """Of the noise in steps."""
         return DiscreteGaussian(self.sigma_steps)
+
+    def fill(self, stream: BitStream, noise: IntArray) -> None:
+        """Draw the noise of as many numbers, in steps, for those who draw it ahead."""
+        self.sampler.fill(stream, noise)
 
     def snap(self, values: Array) -> IntArray:
         """The nearest whole numbers of steps, half to even, cut off at ±2⁶²; what is not a number counts as zero.
@@ -175,7 +179,7 @@ class Grid:
         for start in range(0, values.size, _CHUNK):
             part = slice(start, min(start + _CHUNK, values.size))
             drawn = noise[: part.stop - part.start]
-            self.sampler.fill(stream, drawn)
+            self.fill(stream, drawn)
             noisy[part] = self.add(values[part], drawn)
 
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from discreet.arrays import FloatArray
 from discreet.mechanisms.curator import Curator
-from discreet.mechanisms.dpsgd import steps_of
 from discreet.ops.clipping import trainable, views_of
 from discreet.ops.sparse import one_thread_if
 from discreet.training.descent import SGD, SMALL_BATCH, Adam, Progress, cosine
@@ -54,8 +53,7 @@ def train_privately(
     of steps and the divisor (the *expected* batch size) are public. There is no early stopping.
     ``inputs`` are what else the stage's query takes; ``after_step`` runs after each update (to project weights).
     """
-    stage = curator.plan.stage(stage_name)
-    query = steps_of(stage)
+    stage, query = curator.steps(stage_name)
     parameters = trainable(network)
     divisor = query.batch_size * query.clip_norm
     optimizer = Adam(parameters) if descent.optimizer == "adam" else SGD(parameters)
