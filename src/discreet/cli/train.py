@@ -61,6 +61,7 @@ def train(
     """Train a model within a budget and, with --out, release it with a certificate."""
     from discreet.files import write_whole
     from discreet.graph.account import summary_of
+    from discreet.mechanisms.curator import check_blocks
     from discreet.release.evaluate import FIGURES, check_features_alone, features_alone, report_of_fit
 
     check_places(out, save_config, beside=ledger.ledger)
@@ -74,6 +75,8 @@ def train(
         extra = [_read_like(graph, replace(data, data=name, schema=None), running) for name in also or ()]
         LOG.debug("planning")
         plan = estimator.plan_for(graph, extra)
+        if running is not None:  # it reads edges in blocks
+            check_blocks(plan, [graph, *extra])
         if graph.schema is not None:  # it came from tables
             print(*map(printable, summary_of(graph)), sep="\n", file=sys.stderr)
             warn_of_tables(graph, plan.privacy.level)

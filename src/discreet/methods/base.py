@@ -35,7 +35,7 @@ from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
-from discreet.mechanisms.curator import Curator, check_blocks
+from discreet.mechanisms.curator import Curator
 from discreet.methods.cost import Cost, estimate_cost
 from discreet.methods.decision import DecideBy, check_decision, decided, decision_weights, validation_ids
 from discreet.methods.declaration import DISCREET, Declaration
@@ -297,12 +297,9 @@ class NodeClassifier(BaseEstimator):
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
         level = self._checked_privacy().level
-        graphs = [_read(given) for given in (graph, *extra_graphs)]
-        parts = [level.split(given)[0] for given in graphs]
+        parts = [level.split(_read(given))[0] for given in (graph, *extra_graphs)]
         self._check_settings(parts[0])
-        plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
-        check_blocks(plan, graphs)
-        return plan
+        return self.plan(parts[0].facts, [part.facts for part in parts[1:]])
 
     def _check_settings(self, part: PublicPart) -> None:
         """Refuse settings that the public part of a graph contradicts, before anything is asked or said."""
