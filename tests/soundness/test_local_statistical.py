@@ -32,7 +32,7 @@ def plan(mechanism: str = "multi-bit", epsilon: float = 1.0) -> Plan:
     return make_plan("m", privacy, 2, [features, labels], "weights+predictions")
 
 
-@pytest.mark.parametrize(("mechanism", "least"), [("multi-bit", 1.0), ("laplace", 0.3)])
+@pytest.mark.parametrize(("mechanism", "least"), [("multi-bit", 0.5), ("laplace", 0.1)])
 def test_honest_reports_stay_below_epsilon(
     mechanism: str, least: float, record_property: Callable[[str, object], None]
 ) -> None:
