@@ -73,7 +73,7 @@ def made_for(name: str, shrink: int) -> Graph:
 
 def synchronize(device: str) -> None:
     if device.startswith("cuda"):
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(device)
 
 
 def measure(name: str, graph: Graph, device: str) -> dict[str, Any]:
@@ -82,13 +82,13 @@ def measure(name: str, graph: Graph, device: str) -> dict[str, Any]:
     model = load_method(find_method(method))(privacy, compute=discreet.Compute(device=device), random_state=0)
     model.set_params(**parameters)
     if device.startswith("cuda"):
-        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.reset_peak_memory_stats(device)
     steps: list[float] = []
     started = time.perf_counter()
     model.fit(graph, progress=lambda title, done, total: steps.append(time.perf_counter()))
     synchronize(device)
     seconds = time.perf_counter() - started
-    memory = torch.cuda.max_memory_allocated() / 2**30 if device.startswith("cuda") else None
+    memory = torch.cuda.max_memory_allocated(device) / 2**30 if device.startswith("cuda") else None
     found = {"fit": name, "device": device, "nodes": graph.num_nodes, "edges": graph.num_edges, "fit_s": seconds}
     if method == "dp-gnn":
         found |= {"step_ms": 1e3 * float(np.median(np.diff(steps))), "before_steps_s": steps[0] - started}

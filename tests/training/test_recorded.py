@@ -38,7 +38,7 @@ def test_every_pass_takes_every_row_once_in_the_order_given(
     passes = RecordedPasses(take, torch.arange(rows) + 100, size, given, [])
 
     def record() -> None:
-        passes._graph = _Played(passes)  # type: ignore[assignment]
+        passes._recording = _Played(passes)  # type: ignore[assignment]
         passes._taken -= 1
 
     monkeypatch.setattr(passes, "_record", record)

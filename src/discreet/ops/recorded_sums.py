@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from discreet.arrays import IntArray
+from discreet.ops.recordings import Recording
 
 _WARM_UP = 3
 """Sums before recording: libraries make their work space on first use, which a recording must not hold."""
@@ -33,7 +34,7 @@ class RecordedSum:
         """Nothing is computed yet."""
         self._add_up, self._nobody = add_up, nobody
         self._positions = torch.full((portion,), nobody, dtype=torch.int64, device=device)
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._recording: Recording | None = None
         self._found = torch.empty(0, device=device)
         self._asked = 0
 
@@ -61,15 +62,11 @@ class RecordedSum:
         return self._positions.device.type == "cuda"
 
     def _replayed(self) -> Tensor:
-        with torch.cuda.device(self._positions.device):  # recordings go by the current one, which may be another
-            if self._graph is None:
-                self._graph = self._recording()
-            self._graph.replay()
+        if self._recording is None:
+            self._recording = Recording(self._add_up_in_place, self._positions.device)
+        self._recording.replay()
         return self._found
 
-    def _recording(self) -> torch.cuda.CUDAGraph:
-        """What a sum does, written down without doing it."""
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._found = self._add_up(self._positions)
-        return graph
+    def _add_up_in_place(self) -> None:
+        """A sum as it is recorded: from the tensor of positions to one for what was found."""
+        self._found = self._add_up(self._positions)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
+from discreet.ops.recordings import Recording
+
 WORTH_RECORDING = 64
 """Steps of one shape from which recording, which takes as long as some dozens of them, pays."""
 _WARM_UP = 3
@@ -40,7 +42,7 @@ class RecordedPasses:
         self._within = torch.arange(size, device=rows.device)
         self._place = torch.zeros((), dtype=torch.int64, device=rows.device)
         self._step = torch.zeros((), dtype=torch.int64, device=rows.device)
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._recording: Recording | None = None
         self._taken = 0
 
     def run(self, order: Tensor | None) -> None:
@@ -57,8 +59,8 @@ class RecordedPasses:
 
     def _next(self) -> None:
         self._taken += 1
-        if self._graph is not None:
-            self._graph.replay()
+        if self._recording is not None:
+            self._recording.replay()
         elif self._taken <= _WARM_UP:
             self._run_one()
         else:
@@ -73,11 +75,7 @@ class RecordedPasses:
 
     def _record(self) -> None:
         """Write down what a step does, without doing it."""
-        self._graph = torch.cuda.CUDAGraph()
-        for generator in self._generators:
-            self._graph.register_generator_state(generator)
-        with torch.cuda.graph(self._graph):
-            self._run_one()
+        self._recording = Recording(self._run_one, self._rows.device, self._generators)
         self._taken -= 1
 
 
