@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
-from discreet.ops import slot_rows
+from discreet.ops import inner_products, slot_rows
 from discreet.ops.clipping import ClipRule, clipped_sum
 from discreet.ops.slot_rows import RowTable, SlotRows, SlotsOnDevice, slot_grams
 from discreet.ops.sparse import SparseMatrix
@@ -39,6 +39,21 @@ def test_products_norms_and_sums(examples, sparse):
     assert np.allclose(slot_grams(table, index), blocks @ blocks.transpose(0, 2, 1))
     assert torch.equal(slots.grams(0, examples), slot_grams(table, index))
     assert np.array_equal(slots.dense(), written)
+
+
+def test_sparse_inner_products_are_added_up_along_the_columns(monkeypatch):
+    """In portions too, and where an example holds a row twice or nobody's."""
+    monkeypatch.setattr(inner_products, "_PORTION", 3 * 16)
+    rng = np.random.default_rng(2)
+    table, rows = table_of(rng, sparse=True)
+    index = rng.integers(0, NODES, (20, 4))
+    index[0] = [5, 5, NODES - 1, NODES - 1]
+    found = slot_grams(table, index).numpy()
+    for example, one, other in np.ndindex(found.shape):
+        total = 0.0
+        for left, right in zip(rows[index[example, one]], rows[index[example, other]], strict=True):
+            total += float(left) * float(right)
+        assert found[example, one, other] == total
 
 
 @pytest.mark.parametrize("sparse", [False, True])

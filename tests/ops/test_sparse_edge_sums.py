@@ -61,7 +61,7 @@ def test_rows_in_single_precision_are_added_as_doubles(
 
 
 def test_portions_hold_all_rows_in_order(adjacency: sp.csr_array) -> None:
-    ends = module._portions(adjacency.indptr, np.arange(3000), 16)
+    ends = module.row_portions(adjacency.indptr, np.arange(3000), 16)
     assert ends[0] == 0
     assert ends[-1] == 3000
     assert ends == sorted(ends)

@@ -1,7 +1,7 @@
 """Inner products of rows in single precision, taken in double: machine code on processors, torch elsewhere.
 
-Products of two singles are exact in double. Sums are taken in an order of the processor's choice, which is the same for
-all rows of one width; what is proved of them (``ops.clipping``) holds in any order.
+Products of two singles are exact in double. Sums over dense rows are taken in an order of the processor's choice, which
+is the same for all rows of one width; what is proved of them (``ops.clipping``) holds in any order.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from discreet.arrays import FloatArray, SingleArray
+from discreet.arrays import FloatArray, IntArray, SingleArray
 from discreet.ops.compiled import compiled, in_threads
 
 _PORTION = 1 << 20
@@ -21,7 +22,7 @@ _PORTION = 1 << 20
 
 def row_squares(rows: Tensor) -> Tensor:
     """The squared norm of every row, in double precision."""
-    if not _is_for_machine_code(rows):
+    if not is_for_machine_code(rows):
         norms: Tensor = torch.linalg.vector_norm(rows, dim=-1, dtype=torch.float64)
         return norms.square()
     found = np.empty(len(rows))
@@ -32,7 +33,7 @@ def row_squares(rows: Tensor) -> Tensor:
 def row_grams(rows: Tensor, slots: int) -> Tensor:
     """(examples, slots, slots): the inner products of the rows of each example, of which it has so many in a row."""
     examples = len(rows) // slots
-    if not _is_for_machine_code(rows):
+    if not is_for_machine_code(rows):
         blocks = rows.double().reshape(examples, slots, -1)
         return blocks @ blocks.mT
     found = np.empty((examples, slots, slots))
@@ -40,7 +41,22 @@ def row_grams(rows: Tensor, slots: int) -> Tensor:
     return torch.from_numpy(found)
 
 
-def _is_for_machine_code(rows: Tensor) -> bool:
+def sparse_row_grams(rows: sp.csr_array, index: IntArray) -> FloatArray:
+    """(examples, slots, slots): the inner products of the rows ``index[i]`` of each example i.
+
+    No entry of ``rows`` stands twice. Sums run along the columns in rising order.
+    """
+    examples, slots = index.shape
+    found = np.empty((examples, slots, slots))
+    step = max(1, _PORTION // max(1, slots * slots))
+    stored = (rows.indptr, rows.indices, rows.data, rows.shape[1])
+    portions = [(*stored, index[i : i + step], found[i : i + step]) for i in range(0, examples, step)]
+    in_threads(compiled(_add_sparse_grams), portions, torch.get_num_threads())
+    return found
+
+
+def is_for_machine_code(rows: Tensor) -> bool:
+    """Whether inner products of these rows are taken without turning them into doubles first."""
     return rows.device.type == "cpu" and rows.dtype == torch.float32
 
 
@@ -76,3 +92,23 @@ def _add_grams(rows: SingleArray, found: FloatArray) -> None:
                     total += held[one, column] * held[other, column]
                 found[example, one, other] = total
                 found[example, other, one] = total
+
+
+def _add_sparse_grams(
+    indptr: IntArray, indices: IntArray, data: SingleArray, width: int, index: IntArray, found: FloatArray
+) -> None:
+    """Each row is written out once, and its product with every row before it reads the entries of that one alone."""
+    written_out = np.zeros(width)
+    for example in range(index.shape[0]):
+        for one in range(index.shape[1]):
+            first, last = indptr[index[example, one]], indptr[index[example, one] + 1]
+            for entry in range(first, last):
+                written_out[indices[entry]] = data[entry]
+            for other in range(one + 1):
+                row, total = index[example, other], 0.0
+                for entry in range(indptr[row], indptr[row + 1]):
+                    total += written_out[indices[entry]] * np.float64(data[entry])
+                found[example, one, other] = total
+                found[example, other, one] = total
+            for entry in range(first, last):
+                written_out[indices[entry]] = 0.0

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from discreet.arrays import IntArray
 from discreet.graph.clean import Features
+from discreet.ops.inner_products import sparse_row_grams
 from discreet.ops.rows import row_product
 from discreet.ops.sparse import SparseMatrix, select_rows
 
@@ -213,32 +214,13 @@ class SlotsOnDevice(SlotRows):
 
 def slot_grams(table: RowTable, index: IntArray) -> Tensor:
     """(examples, slots, slots): the inner products of the rows of each example, in double precision."""
-    examples, slots = index.shape
-    found = torch.empty(examples, slots, slots, dtype=torch.float64, device=table.rows.device)
-    step = max(1, _AT_ONCE // max(1, slots * int(table.rows.shape[1])))
-    if isinstance(table.rows, SparseMatrix):
-        step = max(1, _AT_ONCE // max(1, slots * slots))
-    for start in range(0, examples, step):
-        part = index[start : start + step]
-        found[start : start + step] = _grams_of(table.rows, part)
-    return found
-
-
-def _grams_of(rows: Tensor | SparseMatrix, index: IntArray) -> Tensor:
+    rows = table.rows
     if isinstance(rows, SparseMatrix):
-        return torch.from_numpy(_sparse_grams(rows.scipy_at(index.reshape(-1)), index.shape)).to(rows.device)
-    given = rows[torch.from_numpy(index).to(rows.device)].double()
-    return given @ given.mT
-
-
-def _sparse_grams(part: sp.csr_array, shape: tuple[int, ...]) -> np.ndarray:
-    """The same for sparse rows: columns are told apart by example, so that one product makes all blocks."""
-    examples, slots = shape
-    row = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-    column = part.indices + (row // slots) * np.int64(part.shape[1])
-    wide = (part.shape[0], examples * part.shape[1])
-    apart = sp.csr_array((part.data.astype(np.float64), column, part.indptr), shape=wide)
-    product = sp.coo_array(apart @ apart.T)
-    found = np.zeros((examples, slots, slots))
-    found[product.row // slots, product.row % slots, product.col % slots] = product.data
+        return torch.from_numpy(sparse_row_grams(rows.scipy, index)).to(rows.device)
+    examples, slots = index.shape
+    found = torch.empty(examples, slots, slots, dtype=torch.float64, device=rows.device)
+    step = max(1, _AT_ONCE // max(1, slots * int(rows.shape[1])))
+    for start in range(0, examples, step):
+        given = rows[torch.from_numpy(index[start : start + step]).to(rows.device)].double()
+        found[start : start + step] = given @ given.mT
     return found

@@ -91,13 +91,14 @@ class SparseMatrix:
         squares = np.bincount(row, weights=np.square(self._scipy.data, dtype=np.float64), minlength=self.shape[0])
         return torch.from_numpy(squares).to(self.device)
 
+    @property
+    def scipy(self) -> sp.csr_array:
+        """The matrix on the host; no entry stands twice, and those of a row are in rising order of their columns."""
+        return self._scipy
+
     def scipy_rows(self, first: int, last: int) -> sp.csr_array:
         """Rows ``first`` to ``last`` (excluded), on the host."""
         return self._scipy[first:last]
-
-    def scipy_at(self, index: IntArray) -> sp.csr_array:
-        """The chosen rows, on the host."""
-        return self._scipy[index]
 
     def without_rows(self, gone: BoolArray) -> SparseMatrix:
         """The matrix with some rows made zero."""
@@ -130,7 +131,7 @@ class SparseMatrix:
 
     def rows(self, index: IntArray) -> SparseMatrix:
         """The chosen rows."""
-        return SparseMatrix(self.scipy_at(index), self.device)
+        return SparseMatrix(self._scipy[index], self.device)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product with a dense matrix."""
@@ -283,13 +284,13 @@ def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | Spar
 
 _FEW_NUMBERS = 1 << 17
 """Numbers in ``rows`` up to which machine code of our own is not worth loading. Public: edges have no say in it."""
-_LANES = 4
+LANES = 4
 """Columns that are summed at a time, in registers: four doubles are one of a processor's vectors."""
 _CACHE = 1 << 22
 """Bytes of so many columns of all rows that a processor's caches hold; what is fetched from memory is fetched whole."""
 _NARROW = 16
 """Columns up to which edges are worth reading once for every few of them."""
-_PORTIONS = 8
+PORTIONS = 8
 """Portions per thread, so that one with long rows does not hold up the others."""
 
 
@@ -306,15 +307,28 @@ def edge_sums(matrix: sp.csr_array, rows: Array, receivers: IntArray | None = No
         part = matrix if receivers is None else matrix[receivers]
         return np.asarray(part @ sent.astype(np.float64, copy=False))
     chosen = np.arange(matrix.shape[0]) if receivers is None else receivers
-    width, lane_bytes = sent.shape[1], len(sent) * _LANES * sent.itemsize
-    if not 1 < width <= (_NARROW if lane_bytes <= _CACHE else _LANES):
+    width = sent.shape[1]
+    if not goes_by_lanes(sent) and not 1 < width <= LANES:
         return _add_in_threads(_add, matrix, sent, chosen)
     sums = np.empty((len(chosen), width))
-    for first in range(0, width, _LANES):
-        some = sent[:, first : first + _LANES]
-        lanes = np.ascontiguousarray(np.pad(some, ((0, 0), (0, _LANES - some.shape[1]))))
-        sums[:, first : first + _LANES] = _add_in_threads(_add_lanes, matrix, lanes, chosen)[:, : some.shape[1]]
+    for first in range(0, width, LANES):
+        found = _add_in_threads(_add_lanes, matrix, lanes_of(sent, first), chosen)
+        sums[:, first : first + LANES] = found[:, : width - first]
     return sums
+
+
+def goes_by_lanes(rows: Array) -> bool:
+    """Whether rows are many, and few columns of all of them fit in a processor's caches: public, edges have no say."""
+    fit = len(rows) * LANES * rows.itemsize <= _CACHE
+    return rows.size > _FEW_NUMBERS and fit and 1 < rows.shape[1] <= _NARROW
+
+
+def lanes_of(rows: Array, first: int) -> Array:
+    """A copy of the columns from ``first`` on, :data:`LANES` of them; those that are missing are zero."""
+    lanes = np.zeros((len(rows), LANES), dtype=rows.dtype)
+    some = rows[:, first : first + LANES]
+    lanes[:, : some.shape[1]] = some
+    return lanes
 
 
 def sums_over_edges(graph: Topology, *tables: Array, hears: Array | None = None) -> FloatArray:
@@ -358,7 +372,7 @@ def neighbour_sums(graph: Topology, rows: Array, aggregation: Aggregation) -> Fl
 
 def _add_in_threads(add: Callable[..., None], matrix: sp.csr_array, sent: Array, chosen: IntArray) -> FloatArray:
     sums, threads = np.empty((len(chosen), sent.shape[1])), torch.get_num_threads()
-    ends = [0, len(chosen)] if threads == 1 else _portions(matrix.indptr, chosen, threads * _PORTIONS)
+    ends = [0, len(chosen)] if threads == 1 else row_portions(matrix.indptr, chosen, threads * PORTIONS)
     portions = [
         (matrix.indptr, matrix.indices, sent, chosen[first:last], sums[first:last]) for first, last in pairwise(ends)
     ]
@@ -366,7 +380,7 @@ def _add_in_threads(add: Callable[..., None], matrix: sp.csr_array, sent: Array,
     return sums
 
 
-def _portions(indptr: IntArray, chosen: IntArray, count: int) -> list[int]:
+def row_portions(indptr: IntArray, chosen: IntArray, count: int) -> list[int]:
     """Where to cut the chosen rows, so that portions have about as many entries each."""
     work = np.cumsum(indptr[chosen + 1] - indptr[chosen] + 1)
     cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1)[1:-1])
@@ -386,7 +400,7 @@ def _add(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sum
 
 
 def _add_lanes(indptr: IntArray, indices: IntArray, sent: Array, chosen: IntArray, sums: FloatArray) -> None:
-    """The same sums in the same order, of :data:`_LANES` columns."""
+    """The same sums in the same order, of :data:`LANES` columns."""
     for place in range(len(chosen)):
         one = two = three = four = 0.0
         for entry in range(indptr[chosen[place]], indptr[chosen[place] + 1]):
