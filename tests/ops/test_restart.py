@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from discreet.errors import UnsupportedError
-from discreet.ops import restart
+from discreet.graph.synthetic import csbm
+from discreet.ops import restart, sparse
 from discreet.ops.rows import unit_rows
 from tests.ops.restart_by_hand import INF, graph_of, matrix
 
@@ -49,3 +51,19 @@ def test_own_hop_reads_only_the_nodes_own_edges():
 def test_directed_graphs_are_refused():
     with pytest.raises(UnsupportedError, match="to_undirected"):
         restart.transition(graph_of(3, {(0, 1)}, directed=True))
+
+
+@pytest.mark.parametrize("width", [2, 4, 7, 16])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lanes_have_the_bits_of_plain_steps(width, threads, monkeypatch):
+    """Whatever the threads: a few columns at a time through all steps, or all columns step by step."""
+    graph = csbm(500, 4, average_degree=9.0)
+    x = unit_rows(np.random.default_rng(3).standard_normal((500, width)))
+    walk = restart.Walk(graph)
+    assert not walk.goes_by_lanes(x)
+    plain = restart.propagate(walk, x, 0.3, [0, 2, INF])
+    monkeypatch.setattr(sparse, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert walk.goes_by_lanes(x)
+    np.testing.assert_array_equal(restart.propagate(walk, x, 0.3, [0, 2, INF]), plain)
+    np.testing.assert_array_equal(restart.propagate(walk, x, 0.3, [0]), x)
