@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import scipy.sparse as sp
 import torch
 
+from discreet.graph.splits import split
+from discreet.graph.synthetic import csbm
+from discreet.privacy.levels import EdgeLevel
 from discreet.training import descent
-from discreet.training.descent import ENOUGH_STEPS, LARGEST_BATCH, Adam, TrainOptions, train
-from discreet.training.networks import Linear
+from discreet.training.descent import ENOUGH_STEPS, LARGEST_BATCH, Adam, TrainOptions, train, train_beside
+from discreet.training.networks import MLP, Linear, OwnView, widths_of
 
 OPTIONS = TrainOptions(epochs=30, learning_rate=0.01, weight_decay=0.0, batch_size=256)
 
@@ -73,3 +79,37 @@ def test_adam_moves_as_its_authors_say(decay: float) -> None:
             spread = (second[number] / (1 - 0.999**step)).sqrt() + 1e-8
             wanted[number] -= rate * first[number] / (1 - 0.9**step) / spread
     assert all(torch.allclose(p.double(), w, rtol=1e-5, atol=1e-6) for p, w in zip(parameters, wanted, strict=True))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_head_learns_the_same_bits_where_its_view_begins_halfway(
+    layers: int, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an encoder makes of rows before its first dropout is worked out once, or in every pass."""
+    graph = csbm(90, 5)
+    if sparse:
+        graph = replace(graph, features=sp.csr_array(graph.features))
+    part, _ = EdgeLevel().split(split(graph, "75/10/15", 0))
+
+    def learnt() -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(0)
+        encoder = MLP(widths_of(5, 8, layers, 2), "relu", 0.5, generator)
+        head = MLP([2 + 4, 2], "relu", 0.5, generator)
+        beside = torch.rand(part.num_nodes, 4, generator=generator)
+        view = OwnView(encoder, torch.nn.Identity(), logarithms=False)
+        options = TrainOptions(epochs=3, learning_rate=0.1, weight_decay=0.0, batch_size=16)
+        train_beside(
+            head, encoder, view, beside, part, options, generator, own_dropout=0.5, title="head", progress=None
+        )
+        return [parameter.detach().clone() for parameter in head.parameters()]
+
+    found = learnt()
+    asked = []
+
+    def begin_nothing(network: MLP, features: object) -> None:
+        asked.append(features)
+
+    monkeypatch.setattr(MLP, "begin", begin_nothing)
+    assert all(torch.equal(one, two) for one, two in zip(found, learnt(), strict=True))
+    assert len(asked) == 1

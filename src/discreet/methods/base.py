@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, overload
@@ -672,6 +673,7 @@ def weight_notes(graphs: Sequence[PublicFacts], level: Level) -> list[str]:
     ]
 
 
+@cache  # it reads a file
 def versions() -> dict[str, str]:
     """What a certificate says it was made with."""
     return {"discreet": version("discreet"), "torch": torch.__version__, "numpy": np.__version__}

@@ -276,7 +276,7 @@ def row_product(rows: Tensor, weight: Tensor) -> Tensor:
     product = _on_processor(given, wide) if given.device.type == "cpu" else _in_blocks(given, wide)
     if product.shape != (count, outputs):
         product = product[:count, :outputs]
-    return product.reshape(*rows.shape[:-1], outputs)
+    return product if rows.ndim == 2 else product.reshape(*rows.shape[:-1], outputs)
 
 
 def _short(size: int) -> int:

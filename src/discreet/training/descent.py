@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from discreet.arrays import Arrays, IntArray
 from discreet.errors import GraphError
 from discreet.graph.parts import PublicPart
 from discreet.ops.sparse import AT_ONCE, SparseMatrix, feature_tensor, one_thread_if, select_rows
-from discreet.training.networks import generators_of
+from discreet.training.networks import MLP, Begun, generators_of
 from discreet.training.recorded import WORTH_RECORDING, RecordedPasses, adam_rates
 
 Progress = Callable[[str, int, int], None]
@@ -322,7 +323,7 @@ def _order(rows: Tensor, size: int, generator: torch.Generator) -> Tensor | None
 def train_beside(
     head: nn.Module,
     network: nn.Module,
-    view: Callable[[Tensor | SparseMatrix], Tensor],
+    view: Callable[[Any], Tensor],
     beside: Tensor,
     part: PublicPart,
     options: TrainOptions,
@@ -333,6 +334,8 @@ def train_beside(
     progress: Progress | None,
 ) -> None:
     """Fit ``head`` to the training labels from ``view`` of a node's features, and the rows ``beside`` it.
+
+    ``view`` hands what it is given to ``network`` and goes on from there.
 
     The network behind ``view`` has seen the labels of training nodes, so what it says of them looks better
     than what it says of any other node, and a head that always saw it would learn to ignore the rest. So it
@@ -346,6 +349,10 @@ def train_beside(
     places = torch.arange(len(rows), device=device)
     seen = torch.cat([beside.new_zeros(len(rows), part.num_classes), beside[rows]], dim=1)
     own = seen[:, : part.num_classes]
+    begun = _begun(network, features, rows)
+
+    def seen_by_network(chosen: Tensor) -> Tensor | SparseMatrix | Begun:
+        return select_rows(features, rows[chosen]) if begun is None else Begun(begun.rows[chosen])
 
     def redraw() -> None:
         network.train()
@@ -354,7 +361,7 @@ def train_beside(
                 own[some] = 0.0
                 # dropout of the public seed, over public records beside released rows; what is left out costs nothing
                 shown = some[torch.rand(len(some), generator=generator, device=device) >= own_dropout]
-                own[shown] = view(select_rows(features, rows[shown]))
+                own[shown] = view(seen_by_network(shown))
         network.eval()
 
     def forward(batch: Tensor) -> Tensor:
@@ -363,3 +370,11 @@ def train_beside(
 
     given = options.for_head(len(rows))
     train(head, forward, labels, places, given, generator, title=title, progress=progress, on_epoch=redraw, steady=True)
+
+
+@torch.no_grad()
+def _begun(network: nn.Module, features: Tensor | SparseMatrix, rows: Tensor) -> Begun | None:
+    """Of few rows what does not change from draw to draw, to the same bits; None where it is worked out every time."""
+    if not isinstance(network, MLP) or len(rows) > AT_ONCE:
+        return None
+    return network.begin(select_rows(features, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar, overload
+from typing import Literal, NamedTuple, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -106,6 +106,12 @@ def generators_of(network: nn.Module) -> set[torch.Generator]:
     return {module.generator for module in network.modules() if isinstance(module, Dropout)}
 
 
+class Begun(NamedTuple):
+    """Rows on their way through an :class:`MLP`, before its first dropout."""
+
+    rows: Tensor
+
+
 class MLP(nn.Module):
     """Linear layers; between them layer normalisation (without parameters), an activation and dropout.
 
@@ -123,14 +129,27 @@ class MLP(nn.Module):
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
 
-    def hidden(self, x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
-        """What the last linear map reads."""
-        for layer in list(self.layers)[:-1]:
-            hidden = layer(x)
-            x = self.dropout(self._activation(nn.functional.layer_norm(hidden, hidden.shape[-1:])))
-        return x
+    def begin(self, x: Tensor | SparseMatrix) -> Begun | None:
+        """How far rows come before the first dropout: the same in every draw. None where nothing is dropped."""
+        return Begun(self._activated(self.layers[0], x)) if len(self.layers) > 1 else None
 
-    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+    def hidden(self, x: Tensor | SparseMatrix | Begun) -> Tensor | SparseMatrix:
+        """What the last linear map reads."""
+        layers = list(self.layers)[:-1]
+        given: Tensor | SparseMatrix
+        if isinstance(x, Begun):
+            given, layers = self.dropout(x.rows), layers[1:]
+        else:
+            given = x
+        for layer in layers:
+            given = self.dropout(self._activated(layer, given))
+        return given
+
+    def _activated(self, layer: nn.Module, x: Tensor | SparseMatrix) -> Tensor:
+        hidden = layer(x)
+        return self._activation(nn.functional.layer_norm(hidden, hidden.shape[-1:]))
+
+    def forward(self, x: Tensor | SparseMatrix | Begun) -> Tensor:
         """Logits or embeddings: the last layer is linear."""
         out: Tensor = self.layers[-1](self.hidden(x))
         return out
@@ -173,7 +192,7 @@ class OwnView(nn.Module):
         super().__init__()
         self.encoder, self.classifier, self._logarithms = encoder, classifier, logarithms
 
-    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+    def forward(self, features: Tensor | SparseMatrix | Begun) -> Tensor:
         """One row per node."""
         logits = self.classifier(self.encoder(features))
         return torch.log_softmax(logits, dim=1) if self._logarithms else torch.softmax(logits, dim=1)
