@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import register_affine
 from discreet.ops.clipping import ClipRule, Room, check_rows, clipped_sum, trainable, views_of
+from discreet.ops.layer_rows import AffineRows
 from discreet.ops.sparse import SparseMatrix
 
 CROSS = nn.CrossEntropyLoss(reduction="none")
@@ -555,3 +556,25 @@ def test_room_decides_what_terms_are_clipped_to():
     assert room.error(500, 1) < error / 1000  # nothing cancels
     with pytest.raises(UnsupportedError, match="cannot be proved to keep to a clip norm within 1%"):
         ClipRule.flat(1.0, Room(terms=10**9)).norms_with_room(500, 57)
+
+
+@pytest.mark.parametrize("case", ["all layers", "a layer that is not called", "several blocks", "no example"])
+def test_nothing_of_the_memory_that_a_sum_is_written_to_is_left(case, data, monkeypatch):
+    """What was there before is whatever the process held: none of it may stand in a sum."""
+    x, y = data
+    model = nn.ModuleDict({"used": mlp()})
+    if case == "a layer that is not called":
+        model["unused"] = nn.Linear(3, 3)
+    if case == "several blocks":
+        monkeypatch.setattr(AffineRows, "_rows_at_once", lambda self: 4)
+    if case == "no example":
+        x, y = x[:0], y[:0]
+
+    def found():
+        return clipped_sum(model, lambda: CROSS(model["used"](x), y), ClipRule.flat(0.5)).flat
+
+    plain = found()
+    filled = torch.empty
+    monkeypatch.setattr(torch, "empty", lambda *size, **options: filled(*size, **options).fill_(math.nan))
+    assert torch.equal(found(), plain)
+    assert torch.isfinite(plain).all()

@@ -58,41 +58,44 @@ class AffineCalls:
         return type(self.layer) in _SCALES_COLUMNS
 
 
-def refuse_batch_statistics(model: nn.Module) -> None:
-    """Refuse layers in which examples meet: there a gradient of one example does not exist."""
-    for name, module in model.named_modules():
+def affine_layers(model: nn.Module) -> list[nn.Module]:
+    """The affine layers with a parameter that trains, in the model's order.
+
+    Guarantee: a model is refused that mixes examples by batch statistics (there a gradient of one example does not
+    exist), or in which a parameter that trains does not belong to one affine layer alone.
+    """
+    found, trained, owned = [], set(), []
+    for module in model.modules():  # one look at each: this runs in every step
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            raise UnsupportedError(
-                f"layer {name or 'itself'} ({type(module).__name__}) mixes the examples of a batch, so no example "
-                "has a gradient of its own to clip: use LayerNorm or GroupNorm instead"
-            )
+            _refuse_batch_statistics(model, module)
+        own = [parameter for parameter in module._parameters.values() if parameter is not None]
+        trains = [id(parameter) for parameter in own if parameter.requires_grad]
+        trained.update(trains)
+        if _is_affine(module):
+            owned += [id(parameter) for parameter in own]
+            found += [module] if trains else []
+    if not trained <= set(owned) or len(set(owned)) < len(owned):
+        raise UnsupportedError(
+            "the model has parameters outside its affine layers, whose gradients cannot be clipped by example"
+        )
+    return found
 
 
-def is_affine_only(model: nn.Module) -> bool:
-    """Whether every parameter that trains belongs to a known affine layer, and to one only."""
-    owned = [p for m in model.modules() if _is_affine(m) for p in m.parameters(recurse=False)]
-    return {id(p) for p in model.parameters() if p.requires_grad} <= {id(p) for p in owned} and len(
-        {id(p) for p in owned}
-    ) == len(owned)
+def _refuse_batch_statistics(model: nn.Module, mixing: nn.Module) -> None:
+    name = next(name for name, module in model.named_modules() if module is mixing)
+    raise UnsupportedError(
+        f"layer {name or 'itself'} ({type(mixing).__name__}) mixes the examples of a batch, so no example "
+        "has a gradient of its own to clip: use LayerNorm or GroupNorm instead"
+    )
 
 
 def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, list[AffineCalls]]:
     """Run ``losses_of`` (one loss per example) and note the calls of the affine layers.
 
     Guarantee: every affine layer with a trainable parameter is returned, in the model's order, with its calls;
-    a model with other trainable parameters, one in which an output was changed in place, or one that mixes
-    examples by batch statistics is refused.
+    a model that :func:`affine_layers` refuses, or one in which an output was changed in place, is refused.
     """
-    refuse_batch_statistics(model)
-    if not is_affine_only(model):
-        raise UnsupportedError(
-            "the model has parameters outside its affine layers, whose gradients cannot be clipped by example"
-        )
-    calls = {
-        module: AffineCalls(module)
-        for module in model.modules()
-        if _is_affine(module) and any(p.requires_grad for p in module.parameters(recurse=False))
-    }
+    calls = {module: AffineCalls(module) for module in affine_layers(model)}
     with torch.enable_grad(), _recording(calls):
         losses = losses_of()
     if losses.ndim != 1:

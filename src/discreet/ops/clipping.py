@@ -66,7 +66,17 @@ from torch import Tensor, nn
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.ops.affine_calls import pull_back, record
-from discreet.ops.layer_rows import CANCELLATION, FEW, LayerRows, Sizes, by_example, gamma, norm_roundings, rows_of
+from discreet.ops.layer_rows import (
+    CANCELLATION,
+    FEW,
+    LayerRows,
+    Sizes,
+    all_count,
+    by_example,
+    gamma,
+    norm_roundings,
+    rows_of,
+)
 
 LARGEST_ERROR = 0.01
 """The most of a clip norm that rounding may take; beyond it sums of so many terms are refused."""
@@ -157,14 +167,19 @@ class ClipRule:
 class ClippedSum:
     """Σ_i clip(∇loss_i), without noise: private until the curator has added it.
 
-    ``flat`` holds it, in double precision, in the order of the trainable parameters. ``norms`` bound the gradients'
-    norms before clipping (whole, not by layer) and ``terms``, if asked for, are the clipped gradients one by one: both
-    for audits alone.
+    ``flat`` holds it, in double precision, in the order of the trainable parameters. ``squares`` bound the gradients'
+    squared norms before clipping, layer by layer, and ``terms``, if asked for, are the clipped gradients one by one:
+    both for audits alone.
     """
 
     flat: Tensor
-    norms: Tensor
+    squares: Sequence[Tensor]
     terms: Tensor | None = None
+
+    @property
+    def norms(self) -> Tensor:
+        """Bounds on the gradients' norms before clipping, over all layers."""
+        return torch.stack(list(self.squares)).sum(0).sqrt()
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:
@@ -214,21 +229,25 @@ def clipped_sum(
     losses, calls = record(model, losses_of)
     pull_back(losses, calls)
     losses = losses.detach()
-    flat = torch.zeros(sum(p.numel() for p in parameters), device=losses.device, dtype=torch.float64)
+    numbers = sum(p.numel() for p in parameters)
     layers = [rows_of(call, len(losses)) for call in calls if call.outputs]
     if not layers:
-        return ClippedSum(flat, torch.zeros_like(losses), _no_terms(losses, flat) if terms else None)
+        flat = torch.zeros(numbers, device=losses.device, dtype=torch.float64)
+        return ClippedSum(flat, [torch.zeros_like(losses)], _no_terms(losses, flat) if terms else None)
     if len(losses) > rule.room.at_once:
         raise UnsupportedError(f"there are more examples at once than the {rule.room.at_once} that were planned")
     sizes = [layer.sizes() for layer in layers]
     factors = rule.factors(sizes, max(layer.width for layer in layers), max(layer.slots for layer in layers))
     if shares is not None:
         factors = [factor * shares.to(factor) for factor in factors]
+    flat = torch.empty(numbers, device=losses.device, dtype=torch.float64)
     views = {id(p): view for p, view in zip(parameters, views_of(flat, parameters), strict=True)}
+    counts = {id(factor): all_count(factor) for factor in factors}  # asked once where all layers share one
     for layer, factor in zip(layers, factors, strict=True):
-        layer.add_clipped(factor, views)
-    norms = torch.stack([size.square for size in sizes]).sum(0).sqrt()
-    return ClippedSum(flat, norms, _terms(parameters, layers, factors) if terms else None)
+        layer.write_clipped(factor, views, all_count=counts[id(factor)])
+    for unwritten in views.values():
+        unwritten.zero_()
+    return ClippedSum(flat, [size.square for size in sizes], _terms(parameters, layers, factors) if terms else None)
 
 
 def check_rows(model: nn.Module, losses_of: Callable[[], Tensor], *, seed: int = 0) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.errors import UnsupportedError
 from discreet.ops.affine_calls import AffineCalls
-from discreet.ops.inner_products import row_grams, row_squares
+from discreet.ops.inner_products import is_for_machine_code, row_grams, row_squares
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -49,7 +49,10 @@ def norm_roundings(width: int, slots: int, layers: int = 1) -> int:
 
 
 class Sizes(NamedTuple):
-    """Of each example, in one layer or in all: an upper bound on its squared norm, and the square of P."""
+    """Of each example, in one layer or in all: an upper bound on its squared norm, and the square of P.
+
+    Where both are the same tensor, nothing cancels.
+    """
 
     square: Tensor
     parts: Tensor
@@ -58,11 +61,17 @@ class Sizes(NamedTuple):
     def of_layers(cls, layers: Sequence[Sizes]) -> Sizes:
         """Of all layers together: sums, raised by more than they err."""
         raised = 1 + gamma(len(layers) + 2)
-        return cls(*(torch.stack(parts).sum(0) * raised for parts in zip(*layers, strict=True)))
+        square = torch.stack([layer.square for layer in layers]).sum(0) * raised
+        if all(layer.parts is layer.square for layer in layers):
+            return cls(square, square)
+        return cls(square, torch.stack([layer.parts for layer in layers]).sum(0) * raised)
 
     def factor(self, bound: float) -> Tensor:
         """What brings the norm to ``bound`` and P to K·bound; 0 where an example is not finite."""
-        length = torch.maximum(self.square, self.parts / CANCELLATION**2).sqrt()
+        longest = self.square
+        if self.parts is not self.square:
+            longest = torch.maximum(longest, self.parts / CANCELLATION**2)
+        length = longest.sqrt()
         factor = bound / length.clamp_min(bound)
         return torch.where(torch.isfinite(length), factor, torch.zeros_like(factor))
 
@@ -79,8 +88,10 @@ class LayerRows(Protocol):
     def sizes(self) -> Sizes:
         """Upper bounds on squared norms, and squares of P, of each example in this layer."""
 
-    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
-        """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
+    def write_clipped(self, factor: Tensor, views: dict[int, Tensor], *, all_count: bool) -> None:
+        """Write Σ_i factor_i·(gradient of example i) to the views of this layer's parameters, and take these out of
+        ``views``: what they held before does not matter. ``all_count`` is :func:`all_count` of the factors.
+        """
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
@@ -146,9 +157,17 @@ class AffineRows:
         """Examples from … to, a few at a time: double precision takes twice the memory."""
         examples = len(self.gradients) // self.slots
         width = self.gradients.shape[1] + (self.inputs.shape[1] if isinstance(self.inputs, Tensor) else 0)
+        if self._takes_machine_code():
+            width = self.slots  # rows stay as they are, and inner products alone are held
         block = 4 * _CACHED if self.gradients.device.type == "cpu" else _BLOCK
         step = max(1, block // max(1, self.slots * width))
         return ((first, min(first + step, examples)) for first in range(0, max(examples, 1), step))
+
+    def _takes_machine_code(self) -> bool:
+        """Whether all inner products of rows are made without turning these into doubles first."""
+        if isinstance(self.inputs, SparseMatrix) or not is_for_machine_code(self.gradients):
+            return False
+        return isinstance(self.inputs, SlotRows) or (is_for_machine_code(self.inputs) and not self._slots_are_many())
 
     def _shared(self, first: int, last: int, weight: bool, bias: bool) -> Sizes:
         """The sizes of some examples whose rows share the layer."""
@@ -195,31 +214,29 @@ class AffineRows:
             return inputs.grams(rows.start // self.slots, rows.stop // self.slots)
         return row_grams(inputs[rows], self.slots)
 
-    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
-        """Add Σ_i factor_i·(gradient of example i) to the parameters' views."""
-        inputs, gradients = self._finite(factor)
+    def write_clipped(self, factor: Tensor, views: dict[int, Tensor], *, all_count: bool) -> None:
+        """Write Σ_i factor_i·(gradient of example i) to the views of this layer's parameters, and take these out."""
+        inputs, gradients = self._finite(factor, all_count)
         by_row = self._by_row(factor)
-        weight, bias = _trains(self.layer, "weight"), _trains(self.layer, "bias")
-        if weight and isinstance(inputs, SparseMatrix):
-            product = inputs.double_transposed @ (gradients * by_row)
-        elif weight and isinstance(inputs, SlotRows):
-            product = inputs.transposed_times(gradients * by_row)
-        if weight and not isinstance(inputs, Tensor):
-            views[id(self.layer.weight)] += product if self.call.in_by_out else product.T
-        at_once = min(self._rows_at_once(), len(gradients))
+        weight = views.pop(id(self.layer.weight)) if _trains(self.layer, "weight") else None
+        bias = views.pop(id(self.layer.bias)) if _trains(self.layer, "bias") else None
+        if weight is not None and not isinstance(inputs, Tensor):
+            product = _transposed_times(inputs, gradients * by_row)
+            weight.copy_(product if self.call.in_by_out else product.T)
+        at_once = max(1, min(self._rows_at_once(), len(gradients)))
         ones = by_row.new_ones(at_once)
         scaled_rows = by_row.new_empty(at_once, gradients.shape[1])
         given_rows = by_row.new_empty(at_once, inputs.shape[1]) if isinstance(inputs, Tensor) else None
-        for start in range(0, len(gradients), max(at_once, 1)):
+        for start in range(0, max(len(gradients), 1), at_once):
             part = slice(start, min(start + at_once, len(gradients)))
-            count = part.stop - start
+            count, kept = part.stop - start, 1 if start else 0  # the first block takes the place of what stands there
             scaled = scaled_rows[:count].copy_(gradients[part]).mul_(by_row[part])
-            if weight and given_rows is not None and isinstance(inputs, Tensor):
+            if weight is not None and given_rows is not None and isinstance(inputs, Tensor):
                 given = given_rows[:count].copy_(inputs[part])
                 left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
-                views[id(self.layer.weight)].addmm_(left.T, right)
-            if bias:
-                views[id(self.layer.bias)].addmv_(scaled.T, ones[:count])  # twice as fast as a sum
+                weight.addmm_(left.T, right, beta=kept)
+            if bias is not None:
+                bias.addmv_(scaled.T, ones[:count], beta=kept)  # twice as fast as a sum
 
     def _rows_at_once(self) -> int:
         """Of a block. On a GPU few large ones, for each is a call."""
@@ -233,13 +250,9 @@ class AffineRows:
         """One factor per example as a column, one per row."""
         return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
 
-    def _finite(self, factor: Tensor) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
-        """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)
-
-        To ask whether there are any would make a GPU wait in every layer, so there rows are masked unasked.
-        """
-        asks = factor.device.type == "cpu" or isinstance(self.inputs, SparseMatrix)
-        if not len(factor) or (asks and bool(factor.min() > 0)):
+    def _finite(self, factor: Tensor, all_count: bool) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
+        """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)"""
+        if all_count or (isinstance(self.inputs, SparseMatrix) and bool(factor.min() > 0)):
             return self.inputs, self.gradients
         rows = self._by_row(factor) == 0
         gradients = self.gradients.masked_fill(rows, 0.0)
@@ -251,7 +264,7 @@ class AffineRows:
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """The clipped gradients one by one, (examples, numel) for each parameter; for audits of small batches."""
-        inputs, gradients = self._finite(factor)
+        inputs, gradients = self._finite(factor, all_count(factor))
         if isinstance(inputs, SlotRows):
             dense = inputs.dense()
         else:
@@ -322,10 +335,11 @@ class ScaledRows:
         spare = 4 * gamma(norm_roundings(self.width, self.slots))
         return Sizes((square + spare * parts) * (1 + gamma(FEW)), parts * (1 + gamma(FEW)))
 
-    def add_clipped(self, factor: Tensor, views: dict[int, Tensor]) -> None:
+    def write_clipped(self, factor: Tensor, views: dict[int, Tensor], *, all_count: bool) -> None:
         """One product per parameter."""
         for parameter, gradients, _ in self._trained():
-            views[id(parameter)].addmv_(_where_counted(gradients, factor).T, factor)
+            counted = gradients if all_count else _where_counted(gradients, factor)
+            views.pop(id(parameter)).addmv_(counted.T, factor, beta=0)
 
     def terms(self, factor: Tensor) -> dict[int, Tensor]:
         """What is added up, one by one."""
@@ -338,6 +352,11 @@ def _where_counted(gradients: Tensor, factor: Tensor) -> Tensor:
 
 
 # -------------------------------------------------------------------- shared
+
+
+def all_count(factor: Tensor) -> bool:
+    """Whether no example has factor 0. To ask would make a GPU wait, so there the answer is no, and rows are masked."""
+    return not len(factor) or (factor.device.type == "cpu" and bool(factor.min() > 0))
 
 
 def _trains(layer: nn.Module, name: str) -> bool:
@@ -365,6 +384,11 @@ def by_example(rows: Tensor, examples: int) -> Tensor:
 
 def _blocks(rows: Tensor, slots: int) -> Tensor:
     return rows.reshape(len(rows) // slots, slots, rows.shape[1])
+
+
+def _transposed_times(rows: SparseMatrix | SlotRows, dense: Tensor) -> Tensor:
+    """The product of the transpose, in double precision."""
+    return rows.transposed_times(dense) if isinstance(rows, SlotRows) else rows.double_transposed @ dense
 
 
 def _lengths(rows: Tensor) -> Tensor:
