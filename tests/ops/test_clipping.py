@@ -578,3 +578,25 @@ def test_nothing_of_the_memory_that_a_sum_is_written_to_is_left(case, data, monk
     monkeypatch.setattr(torch, "empty", lambda *size, **options: filled(*size, **options).fill_(math.nan))
     assert torch.equal(found(), plain)
     assert torch.isfinite(plain).all()
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, InByOut])
+@pytest.mark.parametrize(("inputs", "outputs"), [(3, 9), (9, 3)])
+def test_products_that_are_turned_are_the_same(inputs, outputs, kind, monkeypatch):
+    """In several blocks, whichever way round the weight lies."""
+    torch.manual_seed(0)
+    model, x, y = kind(inputs, outputs), torch.randn(40, inputs), torch.randint(0, outputs, (40,))
+    monkeypatch.setattr(AffineRows, "_rows_at_once", lambda self: 16)
+    turned = []
+
+    def always(self):
+        turned.append(self)
+        return True
+
+    sums = []
+    for is_turned in (lambda self: False, always):
+        monkeypatch.setattr(AffineRows, "_is_turned", is_turned)
+        sums.append(clipped_sum(model, lambda: CROSS(model(x), y), ClipRule.flat(0.5), terms=True))
+    assert torch.allclose(sums[0].flat, sums[1].flat, rtol=0, atol=1e-13)
+    assert torch.allclose(sums[1].flat, sums[1].terms.sum(0), rtol=0, atol=1e-13)
+    assert turned

@@ -32,6 +32,8 @@ _BLOCK = 1 << 22
 """Numbers of a block that is worked out at once: 32 MiB of doubles."""
 _CACHED = 1 << 17
 """Doubles of a block of rows that is turned into doubles and multiplied: about what a processor's cache holds."""
+_MANY_ROWS = 4
+"""So many times as many rows as a product has columns: what it gains the other way round pays for turning it."""
 _LEAST_ROWS = 128
 """Of a block: with fewer, a product is slower than the memory."""
 
@@ -221,22 +223,37 @@ class AffineRows:
         weight = views.pop(id(self.layer.weight)) if _trains(self.layer, "weight") else None
         bias = views.pop(id(self.layer.bias)) if _trains(self.layer, "bias") else None
         if weight is not None and not isinstance(inputs, Tensor):
-            product = _transposed_times(inputs, gradients * by_row)
-            weight.copy_(product if self.call.in_by_out else product.T)
+            summed = _transposed_times(inputs, gradients * by_row)
+            weight.copy_(summed if self.call.in_by_out else summed.T)
         at_once = max(1, min(self._rows_at_once(), len(gradients)))
         ones = by_row.new_ones(at_once)
         scaled_rows = by_row.new_empty(at_once, gradients.shape[1])
         given_rows = by_row.new_empty(at_once, inputs.shape[1]) if isinstance(inputs, Tensor) else None
+        turned = self._is_turned()
+        product = weight.new_empty(weight.shape[::-1]) if weight is not None and turned else weight
         for start in range(0, max(len(gradients), 1), at_once):
             part = slice(start, min(start + at_once, len(gradients)))
             count, kept = part.stop - start, 1 if start else 0  # the first block takes the place of what stands there
             scaled = scaled_rows[:count].copy_(gradients[part]).mul_(by_row[part])
-            if weight is not None and given_rows is not None and isinstance(inputs, Tensor):
+            if product is not None and given_rows is not None and isinstance(inputs, Tensor):
                 given = given_rows[:count].copy_(inputs[part])
-                left, right = (given, scaled) if self.call.in_by_out else (scaled, given)
-                weight.addmm_(left.T, right, beta=kept)
+                left, right = (given, scaled) if self.call.in_by_out != turned else (scaled, given)
+                product.addmm_(left.T, right, beta=kept)
             if bias is not None:
                 bias.addmv_(scaled.T, ones[:count], beta=kept)  # twice as fast as a sum
+        if turned and weight is not None and product is not None:
+            weight.copy_(product.T)
+
+    def _is_turned(self) -> bool:
+        """Whether a product of many dense rows is made the other way round: it is quicker the wider it is, beside its
+        height. (By shapes alone; on a GPU it makes no difference.)
+        """
+        outputs, rows = self.gradients.shape[1], len(self.gradients)
+        if not isinstance(self.inputs, Tensor) or self.gradients.device.type != "cpu":
+            return False
+        inputs = self.inputs.shape[1]
+        height, width = (inputs, outputs) if self.call.in_by_out else (outputs, inputs)
+        return height > width and rows >= _MANY_ROWS * width
 
     def _rows_at_once(self) -> int:
         """Of a block. On a GPU few large ones, for each is a call."""
