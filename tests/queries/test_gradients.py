@@ -110,7 +110,7 @@ def test_millions_of_examples_of_two_rows_are_not_refused() -> None:
     network = MLP([2, 1], "selu", 0.0, torch.Generator())
     assert planned_parameters(network, 8_000_000, slots=2) == 3
     steps = OwnRecordSteps(NodeLevel(3), "steps", 3, 8_000_000, StepRule(1.0), slots=2)
-    steps._clip_rule(network).within(3, 2)
+    steps._clip_rule(network).norms_with_room(3, 2)
 
 
 def test_millions_of_examples_of_one_row_keep_large_micro_batches() -> None:
@@ -118,4 +118,4 @@ def test_millions_of_examples_of_one_row_keep_large_micro_batches() -> None:
     steps = OwnRecordSteps(NodeLevel(3), "steps", 3, 1_800_000, StepRule(1.0))
     network = MLP([2, 1], "selu", 0.0, torch.Generator())
     assert steps.most_at_once == ROWS_AT_ONCE
-    assert steps._clip_rule(network).within(3, 1)[0] > 0.999
+    assert steps._clip_rule(network).norms_with_room(3, 1)[0] > 0.999
