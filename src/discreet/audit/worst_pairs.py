@@ -170,7 +170,7 @@ def _owned(level: Level) -> bool:
 
 
 def _hub_pairs(level: Level, leaves: int, one_way: bool) -> list[tuple[Graph, Graph]]:
-    """The hub removed, or turned round with its edges kept, dropped, or moved to others."""
+    """The hub removed, or turned round with its edges kept, dropped, or moved to others; as many as the level says."""
     star = level.view(_graph([0] * leaves, list(range(1, leaves + 1)), np.arange(NODES) % 3, directed=one_way))
     both_ways = not _owned(level)
     if isinstance(level, NodeLevel) and level.change == "null":
@@ -179,11 +179,27 @@ def _hub_pairs(level: Level, leaves: int, one_way: bool) -> list[tuple[Graph, Gr
     turned = turned.with_labels(np.where(np.arange(star.num_nodes) == 0, 1, star.labels))
     if isinstance(level, LocalLevel) and level.protects != "both":  # the rest is public, and stays
         turned = turned.with_labels(star.labels) if level.protects == "features" else star.with_labels(turned.labels)
+    if isinstance(level, NeighborLevel):
+        return _few_edges_moved(level, star, turned, leaves, one_way=one_way)
     if not isinstance(level, NodeLevel):
         return [(star, turned)]
     bare = without_edges(turned, 0, both_ways=both_ways)
     moved = toggle(bare, 0, np.arange(max(1, NODES - leaves), NODES), both_ways=both_ways)
     return [(star, turned), (star, bare), (star, moved)]
+
+
+def _few_edges_moved(
+    level: NeighborLevel, star: Graph, turned: Graph, leaves: int, *, one_way: bool
+) -> list[tuple[Graph, Graph]]:
+    """The hub turned round, and k of its edges gone too. Where it owns edges that nobody else has, k new ones come (or
+    go, if all are there): under a bound, each can take the place of another.
+    """
+    if one_way:
+        return [(star, toggle(turned, 0, np.arange(max(1, NODES - level.k), NODES), both_ways=False))]
+    if _owned(level):
+        return [(star, turned)]
+    gone = np.arange(1, min(level.k, leaves) + 1)
+    return [(star, turned), (star, toggle(turned, 0, gone, both_ways=True))]
 
 
 def _graph(source: list[int], target: list[int], side: np.ndarray, directed: bool) -> Graph:

@@ -161,14 +161,24 @@ def _pairs(level: Level, effort: Effort, rng: np.random.Generator, weighted: boo
     larger = (graph_at(level, rng, int(rng.integers(4, 13))) for _ in range(effort.random))
     for graph in itertools.chain(_all_graphs(level, effort.exhaustive, rng), larger):
         yield _ordered(with_weights(graph, rng) if weighted else graph, level, rng)
-    for pair in shaped_pairs(level):
-        for _ in HOSTILITY:
+    for one, two in shaped_pairs(level):
+        kinds = itertools.cycle([(one, two), (_with_like_others(one), _with_like_others(two))])
+        for pair in itertools.islice(kinds, len(HOSTILITY)):
             yield (_whole_edges(pair[0]), _whole_edges(pair[1])) if weighted else pair
 
 
 def _whole_edges(graph: Graph) -> Graph:
     """The same graph whose edges have weights, all of them 1."""
     return graph.with_edges(*graph.edges(), np.ones(graph.num_entries))
+
+
+def _with_like_others(graph: Graph) -> Graph:
+    """The same edges, where every node but the first, which shaped pairs change, has the record of the second.
+
+    What neighbours of one class and direction send to the first, or hear from it, adds up to the most.
+    """
+    record = np.minimum(np.arange(graph.num_nodes), 1)
+    return graph.with_features(np.asarray(graph.features)[record]).with_labels(graph.labels[record])
 
 
 def _ordered(graph: Graph, level: Level, rng: np.random.Generator) -> Pair:
