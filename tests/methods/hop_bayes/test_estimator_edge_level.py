@@ -17,11 +17,11 @@ from discreet.graph.parts import PrivatePart
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.baselines.mlp import MLPClassifier
-from discreet.methods.cost import COPIES
 from discreet.methods.hop_bayes import estimator as estimator_module
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.hop_bayes.reading import LinkModel
 from discreet.methods.hop_bayes.stages import LINKS
+from discreet.methods.parameters import COPIES
 from discreet.ops import rows as rows_module
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel
