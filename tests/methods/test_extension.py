@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,18 @@ import pytest
 from discreet.errors import PrivacyError, UncoveredReleaseError, UnsupportedError
 from discreet.graph import csbm, split
 from discreet.graph.graph import Graph
+from discreet.mechanisms.bits import FRESH
 from discreet.methods.base import NodeClassifier
+from discreet.methods.extension import note_on
+from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
 from discreet.privacy.budget import Privacy
+from discreet.privacy.certificate import digest
 from discreet.privacy.composition import event_of
 from discreet.privacy.levels import parse_level
+from discreet.privacy.plan import Stage
+from discreet.release import advisories
+from discreet.release.advisories import Advisory
 from discreet.release.load import load_release
 from discreet.release.verify import examine, verify
 from tests.contracts.cases import make
@@ -89,7 +97,34 @@ def test_a_release_is_extended_again_and_again(tmp_path: Path) -> None:
     assert model.whole_plan().epsilon == pytest.approx(model.epsilon_spent_, rel=1e-3)
 
 
+def reseal_parent(**changes: Any) -> Change:
+    """A parent that says something else, under a digest that fits."""
+
+    def change(certificate: dict[str, Any]) -> None:
+        parent = {**certificate["parent"], **changes}
+        certificate["parent"] = {**parent, "digest": digest(parent)}
+
+    return change
+
+
+def state_a_large_delta(certificate: dict[str, Any]) -> None:
+    """At a delta of 0.3 next to nothing is spent in the new graph: true, and no figure that was asked for."""
+    own = [Stage.from_json(stage) for stage in certificate["stages"][-certificate["extension"]["stages"] :]]
+    event = events.compose([events.repeat(stage.event, stage.runs) for stage in own])
+    certificate["extension"].update(epsilon=epsilon_of(event, 0.3), delta=0.3)
+    certificate["notes"] = [note_on(certificate["extension"]["epsilon"], 0.3)]
+
+
 FORGERIES: dict[str, tuple[Change, Change]] = {
+    "a large delta for the new graph": (state_a_large_delta, unchanged),
+    "a note that no plan makes": (lambda c: c.update(notes=["epsilon is 0.001 for everybody"]), unchanged),
+    "no note": (lambda c: c.update(notes=[]), unchanged),
+    "a parent that states less than it spent": (reseal_parent(epsilon=1e-6), unchanged),
+    "a parent of a larger delta": (reseal_parent(delta=0.3), unchanged),
+    "a parent whose search nobody paid for": (reseal_parent(tuning="tuning not accounted: 40 runs"), unchanged),
+    "a parent of another graph": (reseal_parent(facts=[]), unchanged),
+    "a parent of another version": (reseal_parent(versions={"discreet": "99.0"}), unchanged),
+    "a parent that states a claim": (reseal_parent(accounting="as-published"), unchanged),
     "a smaller figure for the new graph": (lambda c: c["extension"].update(epsilon=0.1), unchanged),
     "one that no stage gives": (lambda c: c["extension"].update(stages=2), unchanged),
     "no parent": (lambda c: c.update(parent=None), unchanged),
@@ -111,9 +146,27 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forged_ancestry_is_refused(name: str, extended: Path, tmp_path: Path) -> None:
     forged = shutil.copytree(extended, tmp_path / "forged")
+    forge(forged)
     assert not [check for check in verify(forged) if not check.passed and check.name != "noise"]
     forge(forged, *FORGERIES[name])
     assert [check for check in verify(forged) if not check.passed and check.name != "noise"]
+
+
+def test_a_parent_that_was_not_for_release_makes_none_that_is(tmp_path: Path) -> None:
+    fixed = make("gap", "edge").set_params(insecure_noise_seed=1)
+    fixed.fit(september()).save(tmp_path / "one")
+    model = load_release(tmp_path / "one").set_params(insecure_noise_seed=None)
+    model.extend(october(), Privacy(parse_level("edge"), 0.5)).save(tmp_path / "two")
+    assert [check.name for check in verify(tmp_path / "two") if not check.passed] == ["noise"]
+    forge(tmp_path / "two", lambda c: c.update(noise={"source": FRESH, "for_release": True}))
+    broken = [check.detail for check in verify(tmp_path / "two") if not check.passed]
+    assert any("the noise of the parent was not for release" in detail for detail in broken)
+
+
+def test_an_advisory_on_a_parent_concerns_its_extension(extended: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Advisory("broken", "99", lambda c: "extension" not in c, "of all that extends nothing")
+    monkeypatch.setattr(advisories, "ADVISORIES", (broken,))
+    assert [check.detail for check in verify(extended) if check.name == "advisory"] == [f"broken: {broken.why}"]
 
 
 def test_a_delta_that_is_large_for_the_larger_graph_is_warned_of(tmp_path: Path) -> None:

@@ -73,15 +73,15 @@ def plan_of_all(before: Sequence[Stage], delta: float, alone: Plan) -> Plan:
         largest,
         stages,
         alone.covers,
-        (note_on(alone),),
+        (note_on(alone.epsilon, alone.delta),),
     )
 
 
-def note_on(alone: Plan) -> str:
-    """Who spends how much, in words."""
+def note_on(epsilon: float, delta: float) -> str:
+    """Who spends how much, in words; for the new graph alone it is this."""
     return (
         "a released model was extended: epsilon and delta are for somebody in every graph, if the extension was "
-        f"settled beforehand; for somebody in the new graph alone they are {alone.epsilon:.6g} and {alone.delta:g}"
+        f"settled beforehand; for somebody in the new graph alone they are {epsilon:.6g} and {delta:g}"
     )
 
 

@@ -40,7 +40,7 @@ FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
 def check_configuration(release: ReleaseFolder) -> str:
     """The configuration, the card and the certificate tell one story: version, method, level, budget, δ, facts."""
     config, certificate = release.config(), release.certificate
-    _check_version(certificate)
+    check_version(certificate)
     level, given, budget = parse_level(certificate["level"]["spec"]), config["privacy"], certificate["budget"]
     searched, added = certificate.get("trial_stages") is not None, config.get("extensions", [])
     facts = [config["public"], *config["extra_public"], *(extension["public"] for extension in added)]
@@ -105,7 +105,7 @@ def _check_facts(listed: list[Mapping[str, Any]]) -> int:
     return max(int(facts["num_nodes"]) for facts in listed)
 
 
-def _check_version(certificate: Mapping[str, Any]) -> None:
+def check_version(certificate: Mapping[str, Any]) -> None:
     """The version that wrote the certificate is said, in the one way it can be written, and can be true."""
     stated, now = certificate["versions"].get("discreet"), version("discreet")
     if stated is None:

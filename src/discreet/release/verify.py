@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from discreet.errors import CertificateError, DiscreetError
 from discreet.files import from_json
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.methods.base import NodeClassifier
+from discreet.methods.extension import note_on
 from discreet.methods.parameters import Compute
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of_version_0_1, group_note, spend
@@ -38,7 +39,7 @@ from discreet.privacy.levels import NoPrivacy, parse_level
 from discreet.privacy.plan import Plan, Stage
 from discreet.privacy.release_folder import WEIGHTS, ReleaseFolder, read_folder
 from discreet.release.advisories import advisories
-from discreet.release.ancestry import check_ancestry
+from discreet.release.ancestry import ancestors, check_ancestry
 from discreet.release.consistency import check_configuration, same_version
 from discreet.release.rebuild import compare_plan, rebuild
 from discreet.untrusted import strict_json
@@ -121,8 +122,9 @@ def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> E
         checks += _check_epsilon(certificate)
     if all(check.passed for check in checks):
         checks.append(_attempt("model", lambda: _check_model(release, made[0])))
+    lineage = [certificate, *(ancestors(certificate) if all(check.passed for check in checks) else ())]
     checks += [_check_accounting(certificate), _check_tuning(certificate), _check_noise(certificate)]
-    checks += [*_check_advisories(certificate), *_check_audit(release)]
+    checks += [*_check_advisories(lineage), *_check_audit(release)]
     return Examined(checks, list(_warnings(release)), made[0] if made else None, release.files)
 
 
@@ -175,7 +177,7 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     plan = estimator.whole_plan()
     estimator.plan_ = plan
     made.append(estimator)
-    check_ancestry(certificate, extended=bool(estimator.extensions_))
+    check_ancestry(certificate, extensions=len(estimator.extensions_))
     if plan.covers != certificate["covers"]["name"]:
         raise CertificateError(
             f"the certificate covers {certificate['covers']['name']}, the configuration {plan.covers}"
@@ -189,8 +191,8 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     if plan.delta != certificate["delta"]:
         raise CertificateError(f"delta is stated as {certificate['delta']:g}, the configuration gives {plan.delta:g}")
     compare_plan(plan, certificate, words=same_version(certificate))  # of schema 1 too: all that it holds
-    searched, added = certificate.get("trial_stages") is not None, bool(estimator.extensions_)
-    if same_version(certificate) and not (searched or added) and certificate["notes"] != _notes(plan, certificate):
+    searched = certificate.get("trial_stages") is not None
+    if same_version(certificate) and not searched and certificate["notes"] != _notes(plan, certificate):
         raise CertificateError("the notes of the certificate are not those of the configuration's plan")
     count = len(plan.stages)
     return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
@@ -198,6 +200,9 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
 
 def _notes(plan: Plan, certificate: Mapping[str, Any]) -> list[str]:
     """Those of the plan; what they say of two units follows from the noise that is stated, as calibration found it."""
+    if certificate.get("extension") is not None:
+        figures = certificate["extension"]
+        return [note_on(float(from_json(figures["epsilon"])), float(figures["delta"]))]
     level, planned, stated = plan.privacy.level, plan.event(), _stated_event(certificate)
     if stated == planned:
         return list(plan.notes)
@@ -318,8 +323,9 @@ def digest_before_audit(certificate: Mapping[str, Any]) -> str:
     return digest({**certificate, "files": files})
 
 
-def _check_advisories(certificate: Mapping[str, Any]) -> list[Check]:
-    found = advisories(certificate)
+def _check_advisories(lineage: Sequence[Mapping[str, Any]]) -> list[Check]:
+    """Of a release and those that it extends: what was released with a break is part of it."""
+    found = dict.fromkeys(advisory for certificate in lineage for advisory in advisories(certificate))
     if not found:
         return [Check("advisory", True, "no known break concerns this version")]
     return [Check("advisory", False, f"{advisory.name}: {advisory.why}") for advisory in found]
