@@ -70,6 +70,24 @@ def test_a_fitted_model_can_be_copied_and_pickled(graph):
     assert model.n_features_in_ == graph.num_features
 
 
+def test_an_estimator_is_fitted_by_one_at_a_time(graph):
+    """Two fits that write to one estimator would release two answers under a certificate for one."""
+    model, asked = discreet.GAP(PRIVACY, epochs=1), []
+
+    def fit_again(*progress):
+        asked.append(progress)
+        with pytest.raises(UnsupportedError, match="being fitted already"):
+            model.fit(graph)
+
+    model.fit(graph, progress=fit_again)
+    assert asked
+    before = model.certificate_
+    model.fit(graph)
+    with pytest.raises(ZeroDivisionError):
+        model.fit(graph, progress=lambda *progress: 1 / 0)
+    assert model.fit(graph).certificate_ == before
+
+
 def test_rows_that_are_none(graph):
     model = discreet.GAP(PRIVACY, epochs=1).fit(graph)
     mask = np.arange(graph.num_nodes) < 2

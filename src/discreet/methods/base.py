@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import sys
+import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
@@ -58,6 +60,26 @@ PresetName = Literal["discreet", "paper"]
 
 EXPOSED = "training"
 """The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
+
+
+_FITTED_NOW: set[int] = set()
+_FITTED_NOW_LOCK = threading.Lock()
+
+
+@contextmanager
+def _fitted_alone(estimator: object) -> Iterator[None]:
+    """Refuse a second fit of the same estimator while one runs, in another thread or from within the first.
+
+    Both write to the same attributes: what is released would hold answers of two fits, and its certificate pay for one.
+    """
+    with _FITTED_NOW_LOCK:
+        if id(estimator) in _FITTED_NOW:
+            raise UnsupportedError("this estimator is being fitted already: fit another one, sklearn.base.clone(it)")
+        _FITTED_NOW.add(id(estimator))
+    try:
+        yield
+    finally:
+        _FITTED_NOW.discard(id(estimator))
 
 
 class NotFittedError(errors.NotFittedError, SklearnNotFittedError):
@@ -343,6 +365,10 @@ class NodeClassifier(BaseEstimator):
 
     def _fit_with(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None = None) -> Self:
         """Fit through a given curator; audits enter here."""
+        with _fitted_alone(self):
+            return self._fit_alone(parts, curator, progress)
+
+    def _fit_alone(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> Self:
         self.__dict__.pop("plan_", None)
         started = time.perf_counter()
         self._prepare()
