@@ -14,10 +14,14 @@ import pytest
 from scipy import stats
 
 from discreet.arrays import FloatArray
-from discreet.errors import ParameterError, PlanViolationError
+from discreet.errors import ParameterError, PlanViolationError, UnsupportedError
+from discreet.graph.graph import PublicFacts
 from discreet.mechanisms import gaussian as grid_module
 from discreet.mechanisms.bits import BitStream
 from discreet.mechanisms.gaussian import MARGIN, MOST_STEPS, ROUNDING_WIDTH, Grid
+from discreet.methods.registry import find_method, load_method
+from discreet.privacy.budget import Privacy
+from discreet.privacy.levels import EdgeLevel, NodeLevel
 from tests.mechanisms.test_bits import FALSE_ALARM, stream
 
 # -------------------------------------------------------------------- the lemma
@@ -316,3 +320,24 @@ def test_low_bits_tell_zero_from_one_in_floats_alone() -> None:
     grid = Grid.for_release(1.0, 1.0, 4000)
     from_zero, from_one = (share_impossible_for_one(grid.release(v, stream(3))) for v in (zeros, ones))
     assert from_zero == from_one == 0
+
+
+# -------------------------------------------------------------------- sums over very many rows
+
+
+@pytest.mark.parametrize("method", ["gcon-ssp", "hop-bayes"])
+def test_sums_over_more_rows_than_rounding_is_paid_for_are_refused(method: str) -> None:
+    """The number of rows is public, and each adds 2⁻⁴³ to what two neighbours may be apart by rounding alone."""
+    level, split = (EdgeLevel(), {}) if method == "gcon-ssp" else (NodeLevel(), {"split": (1.0, 1.0), "linear": True})
+    estimator = load_method(find_method(method))(Privacy(level, 1.0, 1e-12), **split)
+    few = PublicFacts(1000, 8, 3, 500, directed=False)
+    name = "moments" if method == "gcon-ssp" else "links between classes"
+    most = int(grid_module.ROUNDING_ROOM * 2**43 * estimator.plan(few).stage(name).sensitivity)
+    assert most < 1 << 24
+    if method == "gcon-ssp":
+        fits, exceeds = (PublicFacts(n, 8, 3, 500, directed=False) for n in (most, most + 1))
+    else:
+        fits, exceeds = (PublicFacts(1 << 25, 8, 3, n, directed=False) for n in (most, most + 1))
+    assert estimator.plan(fits).has(name)
+    with pytest.raises(UnsupportedError, match=f"adds up a row for each of {most + 1} nodes"):
+        estimator.plan(exceeds)

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Array, FloatArray, IntArray
-from discreet.errors import ParameterError, PlanViolationError
+from discreet.errors import ParameterError, PlanViolationError, UnsupportedError
 from discreet.mechanisms.bits import KEY_BYTES, BitStream, Randomness, bits_of
 from discreet.mechanisms.discrete_gaussian import LARGEST_SIGMA, DiscreteGaussian
 from discreet.ops.compiled import compiled
@@ -230,9 +230,20 @@ def floor_log2(number: Fraction) -> int:
 ROUNDING_ROOM = 2.0**-20
 """Of the sensitivity, for rounding in the query's own sums. Sums over a node's edges (up to 2³⁰) are exact:
 ``ops.rows.on_lattice``, ``graph.edge_weights``. The table of links of E edges has norm at most E and is rounded once,
-so two of them by 2⁻⁵²·E: ample up to 2³² edges. Sums over n rows of length 1 err by n·2⁻⁴⁴ (``ops.moments``), which is
-ample for millions of nodes. What restart adds up over E edges errs by E·2⁻⁵¹/α together, in sums that may move by 1/α:
-ample up to a billion edges. Symmetric sums have room of their own (``queries.sums``)."""
+so two of them by 2⁻⁵²·E: ample up to 2³² edges. Sums over n rows of length 1 err by n·2⁻⁴⁴ (``ops.moments``): more of
+them than this pays for are refused (:func:`check_rows`). What restart adds up over E edges errs by E·2⁻⁵¹/α together,
+in sums that may move by 1/α: ample up to a billion edges. Symmetric sums have room of their own (``queries.sums``)."""
+
+
+def check_rows(stage: Stage, rows: int, length: float = 1.0) -> None:
+    """Refuse a sum over so many rows, a public number, whose products have norm at most ``length``, that two neighbours
+    may be apart by more than :data:`ROUNDING_ROOM` through rounding: 2·rows·length·2⁻⁴⁴.
+    """
+    most = ROUNDING_ROOM * 2.0**43 * stage.sensitivity / length
+    if rows > most:
+        raise UnsupportedError(
+            f"stage {stage.name!r} adds up a row for each of {rows} nodes, and rounding is paid for up to {int(most)}"
+        )
 
 
 def release(value: Array, stage: Stage, randomness: Randomness) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from discreet.arrays import FloatArray
 from discreet.graph.graph import PublicFacts
 from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.gaussian import check_rows
 from discreet.methods import gcon
 from discreet.methods.gcon.restart_classifier import (
     LearntMap,
@@ -61,7 +62,10 @@ class GCONSSP(RestartClassifier):
     # ---------------------------------------------------------------- plan
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
-        return [Stage.of(STAGE, self._query(public[0], level))]
+        stage = Stage.of(STAGE, self._query(public[0], level))
+        length = 1.0 if self.smooth == "labels" else max(1.0, self.gram_weight)
+        check_rows(stage, public[0].num_nodes, length)
+        return [stage]
 
     def _query(self, facts: PublicFacts, level: Level) -> SmoothedLabelMoments | SmoothedFeatureMoments:
         self._check_supported(facts, level)

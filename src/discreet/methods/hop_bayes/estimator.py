@@ -28,6 +28,7 @@ from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
+from discreet.mechanisms.gaussian import check_rows
 from discreet.methods import hop_bayes
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.feature_model import FeatureModel
@@ -176,6 +177,9 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         network = self._new_network(public[0], torch.Generator())
         steps = NodeModelSteps(planned_parameters(network, public[0].num_train), budget.num_steps, self.clip_norm)
         asked = record_stages(public, budget, steps, self._count_weights(budget), receivers=self.receivers)
+        for stage in asked:
+            if stage.name == LINKS:  # its table is a sum over training ids
+                check_rows(stage, public[0].num_train)
         return [*self._count_stages(public[0], level), *asked]
 
     @staticmethod
