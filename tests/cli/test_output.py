@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,19 @@ def test_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str], mon
     assert lines
     assert all({"step", "done", "total", "seconds"} <= line.keys() for line in lines)
     assert run(capsys, "train", "--method", "gap", *QUICK, "--json", "--log-level", "warning")[2] == plain
+
+
+def test_what_was_read_and_warnings_are_lines_of_the_log(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    nodes = (tables / "nodes.csv").read_text().replace("dog\n", "CAT\n", 1)
+    (tables / "nodes.csv").write_text(nodes)
+    train = ["train", "--data", str(tables), "--method", "gap", *QUICK]
+    code, _, err = run(capsys, *train, "--log-json")
+    assert code == 0
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert [line["level"] for line in lines] == ["info", "warning"]
+    assert "'CAT' and 'cat'" in lines[1]["message"]
+    quiet = run(capsys, *train, "--log-level", "warning")[2]
+    assert quiet == f"warning: {lines[1]['message']}\n"
 
 
 def test_a_level_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:

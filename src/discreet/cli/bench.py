@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from discreet.cli.declared import DataRoot, Device, Json
 from discreet.cli.options import ComputeOptions
-from discreet.cli.output import NOTE, check_places, print_json, print_rows
+from discreet.cli.output import LOG, NOTE, check_places, print_json, print_rows
 from discreet.errors import DataNotFoundError, ParameterError
 from discreet.limits import SEED, THREADS, TRIALS
 
@@ -222,9 +221,9 @@ def _warn_of_sources(entries: Sequence[Entry], rows: Mapping[str, Any]) -> None:
     used = [rows[e.trial.id] for e in entries if e.trial.id in rows]
     old = sum(row.get("versions", {}).get("source") != source_digest() for row in used)
     if old:
-        print(f"{old} of {len(used)} rows were made by another version of the source", file=sys.stderr)
+        LOG.warning(f"{old} of {len(used)} rows were made by another version of the source")
 
 
 def _warn_of_absent(outcome: Outcome) -> None:
     for name, reason in outcome.absent.items():
-        print(f"not run: {name}: {reason}", file=sys.stderr)
+        LOG.warning(f"not run: {name}: {reason}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from discreet.cli.boundary import printable
 from discreet.cli.declared import Columns, DataRoot, Directed, EdgesUntil, Json, LevelSpec, SchemaFile
 from discreet.cli.options import GraphOptions
-from discreet.cli.output import check_places, print_json, print_rows, report
+from discreet.cli.output import LOG, check_places, print_json, print_rows, report
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -134,4 +133,4 @@ def _draft(graph: Graph, path: Path) -> None:
     if graph.schema is None:
         raise ParameterError("a .npz file has no columns to write a schema of")
     write_whole(path, write_schema(graph.schema, DRAFT))
-    print(f"{path} is a draft that was read off the table. {DRAFT.splitlines()[1]}", file=sys.stderr)
+    LOG.warning(f"{path} is a draft that was read off the table. {DRAFT.splitlines()[1]}")

@@ -1,6 +1,6 @@
 """What commands say: results (text, or one JSON object) on standard output, progress and log lines on standard error.
 
-Steps are logged as ``debug``, progress as ``info``. Nothing that is logged depends on private data: names of steps,
+Steps are logged as ``debug``, progress and what was read of tables as ``info``. Nothing that is logged depends on private data: names of steps,
 counts of steps that a plan fixed, and seconds (which, for a private graph, are for its holder: see
 docs/sharp-edges.md).
 """
@@ -65,7 +65,7 @@ def warn_of_ranges(graph: Graph, level: Level) -> None:
 
     if FEATURES not in level.private:
         for sentence in beyond_ranges(graph):
-            print(f"warning: {sentence}", file=sys.stderr)
+            LOG.warning(sentence)
 
 
 def warn_of_tables(graph: Graph, level: Level) -> None:
@@ -73,7 +73,7 @@ def warn_of_tables(graph: Graph, level: Level) -> None:
     from discreet.graph.account import doubts_of
 
     for sentence in doubts_of(graph, level.private):
-        print(f"warning: {printable(sentence)}", file=sys.stderr)
+        LOG.warning(sentence)
 
 
 def report(result: dict[str, Any], as_json: bool) -> None:
@@ -209,7 +209,7 @@ def logging_to_stderr(level: str, as_json: bool) -> Iterator[None]:
     if level not in LEVELS:
         raise ParameterError(f"--log-level is one of {', '.join(LEVELS)}, not {level!r}")
     handler, before = logging.StreamHandler(sys.stderr), (LOG.level, LOG.propagate)
-    handler.setFormatter(_Json() if as_json else logging.Formatter("%(message)s"))
+    handler.setFormatter(_Json() if as_json else _Text())
     LOG.addHandler(handler)
     LOG.setLevel(level.upper())
     LOG.propagate = False
@@ -254,6 +254,14 @@ def _progress_lines() -> Progress:
             LOG.info(f"{title}: {done} of {total} after {now - began:.0f} s", extra={"fields": fields})
 
     return update
+
+
+class _Text(logging.Formatter):
+    """One line per record, whatever names of somebody else's are in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as text."""
+        return ("warning: " if record.levelno >= logging.WARNING else "") + printable(record.getMessage())
 
 
 class _Json(logging.Formatter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from discreet.cli.declared import Json, Release
 from discreet.cli.options import ComputeOptions, GraphOptions
-from discreet.cli.output import check_places, report, warn_of_ranges
+from discreet.cli.output import LOG, check_places, report, warn_of_ranges
 from discreet.errors import DataNotFoundError, ParameterError, UncoveredReleaseError
 
 if TYPE_CHECKING:
@@ -143,10 +142,9 @@ def _predict_blocks(
 def _warn_of_claims(estimator: NodeClassifier) -> None:
     claim = estimator.certificate_.get("claim")
     if claim is not None:
-        print(
+        LOG.warning(
             f"this release covers nothing: its epsilon is {claim['status']} ({claim['by']}), and predictions are as "
-            "open as the data",
-            file=sys.stderr,
+            "open as the data"
         )
 
 
@@ -161,10 +159,9 @@ def _refuse_ranking(estimator: NodeClassifier) -> None:
 
 def _warn_of_many_owners(estimator: NodeClassifier, audience: str, rows: int) -> None:
     if audience == "owner" and rows > 1 and estimator.covers in _OWN_ROWS:
-        print(
+        LOG.warning(
             f"each of these {rows} rows is covered for its own node alone, and the file holds all of them: hand every "
-            "owner their own row; --per-owner writes one file per owner",
-            file=sys.stderr,
+            "owner their own row; --per-owner writes one file per owner"
         )
 
 

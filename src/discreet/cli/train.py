@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -78,7 +77,8 @@ def train(
         if running is not None:  # it reads edges in blocks
             check_blocks(plan, [graph, *extra])
         if graph.schema is not None:  # it came from tables
-            print(*map(printable, summary_of(graph)), sep="\n", file=sys.stderr)
+            for line in summary_of(graph):
+                LOG.info(line)
             warn_of_tables(graph, plan.privacy.level)
         entry = ledger.reserve("train", [plan])
         say(f"{printable(_summary(graph))}\n", as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from discreet.cli.config import Config
 from discreet.cli.declared import Json, Metric, PrivateFigures
 from discreet.cli.options import DataOptions, LedgerOptions, MethodOptions, Reservation, StatementOptions, prepare
-from discreet.cli.output import check_places, report, say
+from discreet.cli.output import LOG, check_places, report, say
 from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def tune(
         result["recommendation"] = recommendation.to_json()
     result |= {"release": None if out is None else str(out), "ledger": entry.entry}
     if found.accounting == "not accounted":
-        print("tuning not accounted: epsilon covers the last fit alone", file=sys.stderr)
+        LOG.warning("tuning not accounted: epsilon covers the last fit alone")
     report(result if as_json else {key: value for key, value in result.items() if key != "recommendation"}, as_json)
 
 
