@@ -1,8 +1,8 @@
 """What commands say: results (text, or one JSON object) on standard output, progress and log lines on standard error.
 
-Steps are logged as ``debug``, progress and what was read of tables as ``info``. Nothing that is logged depends on private data: names of steps,
-counts of steps that a plan fixed, and seconds (which, for a private graph, are for its holder: see
-docs/sharp-edges.md).
+Steps are logged as ``debug``, progress and what was read of tables as ``info``. Nothing that is logged depends on
+private data: names of steps, counts of steps that a plan fixed, public columns and classes, and seconds (which, for a
+private graph, are for its holder: see docs/sharp-edges.md).
 """
 
 from __future__ import annotations
