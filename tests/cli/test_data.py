@@ -164,3 +164,9 @@ def test_cells_of_several_lines_and_control_characters_keep_to_their_line(
     assert code == 0
     assert "sick;\\noften away" in out
     assert "\x1b" not in out
+
+
+def test_labels_of_one_class_are_noticed(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    nodes = pd.read_csv(tables / "nodes.csv")
+    nodes.assign(label="cat").to_csv(tables / "nodes.csv", index=False)
+    assert "every label is 'cat': there is nothing to tell apart" in run(capsys, "data", str(tables))[1]

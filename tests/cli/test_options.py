@@ -106,3 +106,9 @@ def test_which_levels_protect_labels() -> None:
     assert [level for level in LEVELS if "labels" in parse_level(level).private] == [
         *("neighbor:2", "neighbor:2,max_degree=5", "node", "node:owned,max_degree=5", "local", "local:labels")
     ]
+
+
+def test_values_that_the_parser_refuses_are_explained_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'--epsilon': it must be a number" in refused(capsys, "plan", "--epsilon", "2,5")
+    assert "'--seed': it must be a whole number" in refused(capsys, "plan", "--seed", "one")
+    assert "'--seed': it must be greater than or equal to 0" in refused(capsys, "plan", "--seed", "-1")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from discreet.errors import GraphError
+from discreet.graph import load
 from discreet.graph.table_files import WIDE, read_table
 
 NUMBERS = ("0", "-1.5", "+2", "1e-3", "0.1", "123456789012345678901", "9007199254740993", "", "NA", ".5", "1.", "-0")
@@ -119,3 +120,52 @@ def test_rows_of_empty_cells_are_skipped(tmp_path: Path, width: int) -> None:
     assert table.index.tolist() == [0, 1]
     (tmp_path / "nodes.csv").write_text("\n".join([header, rows[0], rows[1].removeprefix("b")]) + "\n")
     assert len(read_table(tmp_path / "nodes.csv", {"id", "label"})) == 2  # a row without an id is no empty one
+
+
+def write_tables(folder: Path, nodes: str | bytes, edges: str = "s,t\na,b\n") -> None:
+    content = nodes if isinstance(nodes, bytes) else nodes.encode()
+    (folder / "nodes.csv").write_bytes(content)
+    (folder / "edges.csv").write_text(edges)
+
+
+def test_tabs_and_spaces_in_a_header_are_not_names(tmp_path: Path) -> None:
+    for nodes in ("id\ta\tlabel\na\t1.5\tx\nb\t2.5\ty\n", "id, a, label\na, 1.5, x\nb, 2.5, y\n"):
+        write_tables(tmp_path, nodes)
+        graph = load(str(tmp_path))
+        assert graph.feature_names == ("a",)
+        assert graph.class_names == ("x", "y")
+        assert graph.node_ids.tolist() == ["a", "b"]
+    write_tables(tmp_path, "id,a, a\nb,1,2\n")
+    with pytest.raises(GraphError, match="more than one column 'a'"):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "sentence"),
+    [
+        (
+            "id,a\n007,1\n8,2\n",
+            "s,t\n7,8\n",
+            r"node '7' \(.*\), which is not in the node table: that has '007', and ids",
+        ),
+        ("id,a\nAnn,1\nbob,2\n", "s,t\nann,bob\n", "that has 'Ann', and ids must be written alike in both"),
+        ("id,a\n3,1\n4,2\n3,5\n", "s,t\n3,4\n", "node id '3' stands more than once"),
+        ("id,a\nä,1\n".encode("latin-1"), "s,t\n", "it is not written in UTF-8: save it so"),
+        ("id,a\nä,1\n".encode("utf-16"), "s,t\n", "it is not written in UTF-8: save it so"),
+        ("id,a\rb,1\rc,2\r", "s,t\n", "lines end in a carriage return alone"),
+        ("id,a,label\n", "s,t\n", "the node table has no rows"),
+        ("id;a\na;1.234,50\nb;2.500,75\n", "s,t\n", r"looks like numbers, but '1\.234,50' in row 0 is none"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_in_plain_words(
+    tmp_path: Path, nodes: str | bytes, edges: str, sentence: str
+) -> None:
+    write_tables(tmp_path, nodes, edges)
+    with pytest.raises(GraphError, match=sentence):
+        load(str(tmp_path))
+
+
+def test_a_date_in_another_form_is_shown(tmp_path: Path) -> None:
+    write_tables(tmp_path, "id,a\na,1\nb,2\n", "s,t,date\na,b,2024-01-31\na,b,31.01.2024\n")
+    with pytest.raises(GraphError, match=r"holds '31\.01\.2024' in row 1: write dates as 2024-06-30"):
+        load(str(tmp_path), edges_until="2024-06-30")

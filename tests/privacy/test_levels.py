@@ -61,6 +61,11 @@ def test_bad_specs_are_refused(spec: str) -> None:
         parse_level(spec)
 
 
+def test_an_option_may_stand_where_the_basis_would() -> None:
+    assert parse_level("node:max_degree=10") == parse_level("node,max_degree=10")
+    assert parse_level("node:max_degree=10,change=replace") == parse_level("node,max_degree=10,change=replace")
+
+
 @pytest.mark.parametrize("directed", [False, True])
 def test_edge_neighbours_differ_in_one_edge(directed: bool) -> None:
     rng = np.random.default_rng(0)

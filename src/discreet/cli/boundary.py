@@ -9,6 +9,7 @@ message.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -132,11 +133,18 @@ def _failed(error: Exception) -> int:
         print(str(error), file=sys.stderr)
         return MENDABLE
     if isinstance(error, typer.TyperException):
-        return _fail(error.format_message(), MENDABLE)
+        return _fail(_in_plain_words(error.format_message()), MENDABLE)
     if isinstance(error, BrokenPipeError):
         return _unread()
     assert isinstance(error, OSError)
     return _fail(_os_sentence(error), MENDABLE)
+
+
+def _in_plain_words(sentence: str) -> str:
+    """What the parser of options says of a value, without the words of its library."""
+    sentence = re.sub(r", unable to parse string as an? \w+", "", sentence)
+    sentence = sentence.replace("Input should be a valid integer", "it must be a whole number")
+    return sentence.replace("Input should be a valid number", "it must be a number").replace("Input should", "it must")
 
 
 def one_line(text: str) -> str:

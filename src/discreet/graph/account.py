@@ -79,6 +79,8 @@ def doubts_of(graph: Graph, private: Collection[str]) -> list[str]:
     said = []
     if LABELS not in private and CLASS_LIST in graph.inferred:
         said += _case_doubts("classes", graph.class_names or ())
+        if graph.num_classes == 1:
+            said.append(f"every label is {shorten(graph.class_names or ())!r}: there is nothing to tell apart")
     if FEATURES in private or graph.schema is None:
         return said
     for column in graph.schema.measured:

@@ -66,5 +66,8 @@ def _dates_until(edges: pd.DataFrame, column: str, until: str) -> pd.Series:
     wrong = moments.isna()
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
-        raise GraphError(f"row {row} of the edge table has no date in column {column!r}: write it as 2024-06-30")
+        raise GraphError(
+            f"column {column!r} of the edge table holds {str(edges[column].iloc[row])!r:.60} in row {row}: write dates "
+            "as 2024-06-30"
+        )
     return moments <= (last.tz_localize("UTC") if last.tzinfo is None else last)

@@ -46,7 +46,7 @@ LOWER, UPPER = 0.01, 0.99
 """Percentiles between which a range is measured: a few wild values do not stretch it."""
 SKEWED = 10.0
 """An upper end so many times further than the middle asks for a log scale."""
-_NUMBER_LIKE = r"[-+]?[0-9]+(,[0-9]{3})*([.,][0-9]+)?([eE][-+]?[0-9]+)?"
+_NUMBER_LIKE = r"[-+]?[0-9]+((,[0-9]{3})*|(\.[0-9]{3})*)([.,][0-9]+)?([eE][-+]?[0-9]+)?"
 """What was meant as a number, signs for thousands and commas for points included."""
 
 

@@ -1,7 +1,8 @@
 """Tables from files: CSV, TSV and Parquet, each with a header that names every column.
 
 A CSV file is separated by commas, or by semicolons where its header has those and no comma, as spreadsheets write it in
-countries that put a comma before the decimals; in such a file a column of numbers may have decimal commas.
+countries that put a comma before the decimals; in such a file a column of numbers may have decimal commas. Where the
+header has tabs alone, these separate. Spaces around names in the header are not a part of them.
 
 A row with too few or too many cells is refused with its line, before anything else reads the file: parsers fill or drop
 cells in silence, and a shifted row trains a wrong model without a word. Empty lines, and rows of nothing but empty
@@ -50,7 +51,7 @@ def read_header(path: Path) -> list[str]:
     if path.suffix in PARQUET:
         names = [name for name in _reading(path, _parquet_schema, path).names if not name.startswith("__")]
     else:
-        names = _reading(path, _first_row, path)
+        names = [name.strip() for name in _reading(path, _first_row, path)]
     nameless = next((place for place, name in enumerate(names, start=1) if not name.strip()), None)
     if nameless is not None:
         raise GraphError(
@@ -84,6 +85,8 @@ def read_table(path: Path, as_text: Collection[str], kind: type = str) -> pd.Dat
         pd.read_csv,
         path,
         sep=separator,
+        names=columns,
+        header=0,
         dtype={column: kind for column in columns if column in as_text},
         na_values=missing,
         keep_default_na=False,
@@ -176,8 +179,10 @@ def _check_quoted_rows(path: Path, separator: str, width: int) -> int:
 
 
 def _refuse_row(path: Path, line: int, found: int, width: int) -> None:
+    if line == 1:  # which has as many cells as it has: it holds more lines than one
+        raise GraphError(f"{path}: lines end in a carriage return alone: save the file with the usual line ends")
     raise GraphError(
-        f"{path}, line {line}: {found} cells where the header names {width} columns; "
+        f"{path}, line {line}: {found} {'cell' if found == 1 else 'cells'} where the header names {width} columns; "
         "a decimal comma, or a separator inside a cell, must stand in quotes"
     )
 
@@ -217,7 +222,7 @@ def _separator(path: Path) -> str:
         return TAB
     with path.open(encoding="utf-8-sig", newline="") as file:
         header = next((line for line in file if line.strip()), "")
-    return SEMICOLON if SEMICOLON in header and COMMA not in header else COMMA
+    return next((separator for separator in (COMMA, SEMICOLON, TAB) if separator in header), COMMA)
 
 
 def _first_row(path: Path) -> list[str]:
@@ -259,6 +264,9 @@ def _reading(path: Path, read: Any, *args: Any, **options: Any) -> Any:
         raise
     except ImportError as error:
         raise GraphError(f"reading {path} needs pyarrow: install discreet[parquet]") from error
+    except UnicodeDecodeError:
+        reason = "it is not written in UTF-8: save it so (spreadsheets call it CSV UTF-8)"
+        raise GraphError(f"{path} cannot be read as a table: {reason}") from None
     except (ValueError, OverflowError, OSError, KeyError, csv.Error) as error:  # of parsers, encodings and Arrow too
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise GraphError(f"{path} cannot be read as a table: {reason}") from error

@@ -116,6 +116,8 @@ def from_pandas(
         given = replace(given, time=time_column(edges, given))
         edges = select_edges(edges, str(given.time), edges_until)
     columns = pick_node_columns(nodes.columns, given)
+    if len(nodes) == 0:
+        raise GraphError("the node table has no rows")
     settled = _settled_columns(nodes, given, columns, _listed(features), _listed(ignore) or (), drafting)
     keys = id_keys(nodes[columns["id"]])
     _check_ids(keys, nodes[columns["id"]])
@@ -365,7 +367,7 @@ def _check_ids(keys: pd.Series, ids: pd.Series) -> None:
         )
     twice = keys.duplicated()
     if twice.any():
-        raise GraphError(f"node id {keys[twice].iloc[0]!r} stands more than once in the node table")
+        raise GraphError(f"node id {str(keys[twice].iloc[0])!r:.80} stands more than once in the node table")
 
 
 def _match_endpoints(edges: pd.DataFrame, columns: tuple[str, str], keys: pd.Series) -> tuple[IntArray, ...]:
@@ -383,15 +385,19 @@ def _match_endpoints(edges: pd.DataFrame, columns: tuple[str, str], keys: pd.Ser
             named = named.astype(str)
             rows = words.get_indexer(named)
         if (rows < 0).any():
-            _raise_unknown(column, int((rows < 0).argmax()), named, int((rows < 0).sum()))
+            _raise_unknown(column, int((rows < 0).argmax()), named, int((rows < 0).sum()), keys)
         found.append(rows.astype(np.int64))
     return tuple(found)
 
 
-def _raise_unknown(column: str, row: int, named: pd.Series, count: int) -> None:
-    if named.iloc[row] == "":
+def _raise_unknown(column: str, row: int, named: pd.Series, count: int, keys: pd.Series) -> None:
+    wanted = str(named.iloc[row])
+    if wanted == "":
         raise GraphError(f"row {row} of the edge table has no {column!r}")
+    words = keys.astype(str)
+    like = words[words.str.lstrip("0").str.casefold() == wanted.lstrip("0").casefold()]
+    hint = f": that has {like.iloc[0]!r:.80}, and ids must be written alike in both" if len(like) else ""
     raise GraphError(
-        f"an edge names node {str(named.iloc[row])!r:.80} (row {row}, column {column!r}), "
-        f"which is not in the node table ({count} such rows)"
+        f"an edge names node {wanted!r:.80} (row {row}, column {column!r}; "
+        f"{'no other row does so' if count == 1 else f'{count} rows do so'}), which is not in the node table{hint}"
     )

@@ -61,7 +61,7 @@ def _words(path: Path, block: bytes, starts: IntArray, stops: IntArray) -> list[
     try:
         return [block[start:stop].decode("utf-8") for start, stop in zip(starts, stops, strict=True)]
     except UnicodeDecodeError as error:
-        raise GraphError(f"{path} cannot be read as a table: it is not UTF-8") from error
+        raise GraphError(f"{path} cannot be read as a table: it is not written in UTF-8") from error
 
 
 @numba.njit(cache=True)

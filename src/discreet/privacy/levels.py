@@ -444,6 +444,8 @@ def parse_level(spec: str) -> Level:
     """Read a level; the inverse of ``level.spec``."""
     head, *pairs = (part.strip() for part in spec.strip().split(","))
     kind, _, argument = head.partition(":")
+    if "=" in argument:  # node:max_degree=10 is node,max_degree=10
+        argument, pairs = "", [argument, *pairs]
     options = dict(_option(pair, spec) for pair in pairs)
     if kind == "none" and not argument and not options:
         return NoPrivacy()
