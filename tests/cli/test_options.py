@@ -12,7 +12,7 @@ from discreet.cli.options import ComputeOptions, DataOptions, GraphOptions, Meth
 from discreet.errors import DiscreetError
 from discreet.graph import splits
 from discreet.privacy.levels import parse_level
-from tests.cli.helpers import run
+from tests.cli.helpers import refused, run
 
 GRAPH = {
     *("--data", "--data-root", "--column", "--schema", "--directed", "--undirected", "--edges-until"),
