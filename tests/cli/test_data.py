@@ -84,7 +84,7 @@ def test_edges_up_to_a_date(capsys: pytest.CaptureFixture[str], tables: Path) ->
     code, _, err = run(capsys, *data, "2023-06-30", "--column", "time=when")
     assert (code, "no edge of the table is from '2023-06-30'" in err) == (0, True)  # edges may be private
     edges.assign(when=["never", *days[1:]]).to_csv(tables / "edges.csv", index=False)
-    assert "row 0 of the edge table has no date" in refused(capsys, *data, "2024-06-30", "--column", "time=when")
+    assert "holds 'never' in row 0" in refused(capsys, *data, "2024-06-30", "--column", "time=when")
 
 
 def test_weights_are_refused_or_left_out_by_name(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
