@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
@@ -31,7 +30,7 @@ from discreet.training import private
 from tests.soundness.faults.checks import Subject
 from tests.soundness.faults.in_methods import DP_MLP, GAP_EDGE
 from tests.soundness.faults.in_noise import POISSON, float_gaussian
-from tests.soundness.faults.in_what_leaves import hops_from, kept_count, kept_sums
+from tests.soundness.faults.in_what_leaves import hops_from, kept_count, kept_sums, seed_after_hops
 from tests.soundness.faults.registry import fault
 
 THINNED = Subject("gap", "node:thinned,d_max=12,p=0.5")
@@ -207,13 +206,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("training seeded by a secret key", "replay", THINNED, FOLLOWS)
 def _(patch: pytest.MonkeyPatch) -> None:
-    scaled, kept = GAP._scaled, _kept_key(patch)
-
-    def seeding(self: Any, *given: Any) -> torch.Tensor:
-        self._generator.manual_seed(kept[0][0])
-        return scaled(self, *given)
-
-    patch.setattr(GAP, "_scaled", seeding)
+    kept = _kept_key(patch)
+    seed_after_hops(patch, lambda: kept[0][0])
 
 
 # -------------------------------------------------------------------- words

@@ -6,6 +6,7 @@ is left is a query that keeps more than it hands over, from where a method may t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet.graph.graph import Graph
 from discreet.graph.parts import PublicPart
 from discreet.methods import base
 from discreet.methods.baselines import dp_mlp
+from discreet.methods.gap import estimator
 from discreet.methods.gap.estimator import GAP
 from discreet.methods.lpgnn import estimator as lpgnn
 from discreet.ops.sparse import feature_tensor
@@ -249,15 +251,26 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(base.NodeClassifier, "_fit_with", noting)
 
 
+def seed_after_hops(patch: pytest.MonkeyPatch, seed: Callable[[], int]) -> None:
+    """The generator of a fit is seeded anew after every hop that was answered."""
+    hops, scaled, fitting = GAP._noisy_hops, estimator.scaled_rows, []
+
+    def noting(self: Any, *given: Any) -> list[torch.Tensor]:
+        fitting[:] = [self]
+        return hops(self, *given)
+
+    def seeding(*given: Any, **more: Any) -> torch.Tensor:
+        fitting[0]._generator.manual_seed(seed())
+        return scaled(*given, **more)
+
+    patch.setattr(GAP, "_noisy_hops", noting)
+    patch.setattr(estimator, "scaled_rows", seeding)
+
+
 @fault("training seeded by what a query kept", "replay", GAP_EDGE, "at the entry of stage")
 def _(patch: pytest.MonkeyPatch) -> None:
-    scaled, kept = GAP._scaled, kept_count(patch)
-
-    def seeding(self: Any, *given: Any) -> torch.Tensor:
-        self._generator.manual_seed(kept[0])
-        return scaled(self, *given)
-
-    patch.setattr(GAP, "_scaled", seeding)
+    kept = kept_count(patch)
+    seed_after_hops(patch, lambda: kept[0])
 
 
 # -------------------------------------------------------------------- the plan
