@@ -80,7 +80,7 @@ class TestTables:
             ("ann,bob\nbob,eve\n", NODES, "seems to have no header"),
             ("source\nann\n", NODES, "two columns"),
             (EDGES, "id,a\nann,1\nbob,0,5\neve,3\n", r"nodes\.csv, line 3: 3 cells where the header names 2 columns"),
-            (EDGES, "id,a\nann,1\nbob\neve,3\n", r"nodes\.csv, line 3: 1 cells"),
+            (EDGES, "id,a\nann,1\nbob\neve,3\n", r"nodes\.csv, line 3: 1 cell where"),
             (EDGES, 'id,a\nann,1\n"bob",0,5\neve,3\n', r"nodes\.csv, line 3: 3 cells"),
             (EDGES, "id,,a\nann,0,1\nbob,0,1\neve,0,3\n", r"nodes\.csv: column 2 has no name"),
             (EDGES, "id,a,a\nann,0,1\nbob,0,1\neve,0,3\n", "more than one column 'a'"),
