@@ -122,6 +122,8 @@ SAMPLES = Count(0, 10**9)
 
 NODES = Count(1, 10**9)
 """Nodes of a graph: pairs of node numbers must fit in 64 bits."""
+ENTRIES = 2**32
+"""Directed edges of a graph, 32 GiB of node numbers: so many the rounding of sums over all edges is proved for."""
 CLASSES = Count(0, 10_000)
 """Classes: every node gets a probability for each."""
 CELLS = 4 * 10**9

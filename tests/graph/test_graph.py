@@ -261,3 +261,12 @@ def test_some_entries_of_a_directed_graph() -> None:
     assert np.array_equal(found.indices, expected.indices)
     with pytest.raises(GraphError, match="do not stand by themselves"):
         csbm(60, 3).with_entries(keep)
+
+
+def test_more_edges_than_proofs_hold_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.graph.clean.ENTRIES", 4)
+    features, labels = np.ones((3, 1), np.float32), np.zeros(3, np.int64)
+    assert Graph.from_edges([0, 1], [1, 2], features, labels, directed=False, num_classes=2).num_entries == 4
+    with pytest.raises(GraphError, match=r"more than 4 directed edges") as refused:
+        Graph.from_edges([0, 1, 0], [1, 2, 2], features, labels, directed=False, num_classes=2)
+    assert "6" not in str(refused.value)

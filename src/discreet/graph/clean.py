@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
-from discreet.limits import CELLS, CLASSES, NODES
+from discreet.limits import CELLS, CLASSES, ENTRIES, NODES
 
 Features: TypeAlias = np.ndarray | sp.csr_array
 UNLABELLED = -1
@@ -284,6 +284,12 @@ def _is_symmetric(indptr: IntArray, indices: IntArray) -> bool:
     ones = np.ones(len(indices), dtype=np.int8)
     columns = sp.csr_array((ones, indices, indptr), shape=(n, n)).tocsc()
     return np.array_equal(columns.indptr, indptr) and np.array_equal(columns.indices, indices)
+
+
+def check_edge_count(num_entries: int) -> None:
+    """Refuse more edges than proofs hold for; how many there are may be private, and is not said."""
+    if num_entries > ENTRIES:
+        raise GraphError(f"the graph has more than {ENTRIES} directed edges (an undirected edge counts as two)")
 
 
 def check_sizes(num_nodes: int, num_classes: int) -> None:

@@ -16,6 +16,7 @@ from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import (
     UNLABELLED,
     Features,
+    check_edge_count,
     check_entries,
     check_one_weight,
     check_sizes,
@@ -149,6 +150,7 @@ class Graph:
             check_entries(self.indptr, self.indices, self.features.shape[0], self.directed)
             if self.edge_weights is not None and not self.directed:
                 check_one_weight(self.indptr, self.indices, self.edge_weights)
+        check_edge_count(len(self.indices))
         object.__setattr__(self, "indices", narrow_ids(self.indices, self.features.shape[0]))
         self._clean_rest()
         _check_nodes(self)

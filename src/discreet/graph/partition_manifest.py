@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.errors import GraphError, InvalidInputError
 from discreet.files import read_text
-from discreet.graph.clean import check_sizes
+from discreet.graph.clean import check_edge_count, check_sizes
 from discreet.graph.manifest_form import check_manifest
 
 FORMAT, VERSION, MANIFEST = "discreet partitions", 1, "manifest.json"
@@ -93,6 +93,7 @@ class Manifest:
     def _check(self) -> None:
         """Blocks follow one another and hold all nodes, and scores of them fit into memory."""
         check_sizes(self.num_nodes, self.num_classes)
+        check_edge_count(sum(block.entries for block in self.blocks))
         ends = [0, *(block.rows.stop for block in self.blocks)]
         if any(block.first != end for block, end in zip(self.blocks, ends, strict=False)) or ends[-1] != self.num_nodes:
             raise GraphError("the blocks of the manifest do not hold every node once, in order")
