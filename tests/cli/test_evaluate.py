@@ -63,7 +63,7 @@ def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> Non
     release = trained(capsys, *NODE)
     assert "--epsilon" in refused(capsys, "evaluate", release, *small(), "--out", "figures.json")
     assert "epsilon" in refused(capsys, "evaluate", release, *small(), "--epsilon", "0")
-    assert "some" in refused(capsys, "evaluate", release, *small(), "--nodes", "some")
+    assert "test, val, train, all, not 'some'" in refused(capsys, "evaluate", release, *small(), "--nodes", "some")
     assert "missing" in refused(capsys, "evaluate", "missing", *small())
 
 

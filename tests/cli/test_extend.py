@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.cli.helpers import QUICK, refused, run, small_graph_file
@@ -44,3 +46,14 @@ def test_other_graphs_are_charged_with_the_first(capsys: pytest.CaptureFixture[s
     assert code == 0, err
     assert "extra graph 1 hop 1" in err
     assert run(capsys, "predict", "one", *october(), "--out", "october.csv")[0] == 0
+
+
+def test_tables_of_next_month_need_no_labels(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    nodes, later = pd.read_csv(tables / "nodes.csv"), tables.parent / "later"
+    shutil.copytree(tables, later)
+    nodes.rename(columns={"label": "kind"}).to_csv(tables / "nodes.csv", index=False)
+    nodes.drop(columns="label").assign(height=nodes["height"] + 1).to_csv(later / "nodes.csv", index=False)
+    train = ["train", "--data", str(tables), "--column", "label=kind", "--column", "classes=dog,cat", *GAP]
+    code, _, err = run(capsys, *train, "--also", str(later), "--out", "one")
+    assert code == 0, err
+    assert run(capsys, "predict", "one", "--data", str(later), "--out", "later.csv")[0] == 0

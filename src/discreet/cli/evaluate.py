@@ -11,6 +11,9 @@ import typer
 from discreet.cli.declared import BesideMlp, Delta, Json, Release
 from discreet.cli.options import ComputeOptions, DataOptions, LedgerOptions, delta_of
 from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
+from discreet.errors import ParameterError
+
+NODES = ("test", "val", "train", "all")
 
 if TYPE_CHECKING:
     from discreet.graph.graph import Graph
@@ -39,6 +42,8 @@ def evaluate(
     from discreet.release.load import load_release
 
     check_out(out, epsilon)
+    if nodes not in NODES:
+        raise ParameterError(f"--nodes is one of {', '.join(NODES)}, not {nodes!r:.60}")
     ledger.check()
     check_places(out, beside=ledger.ledger)
     estimator = load_release(release, compute.prepare())
@@ -62,8 +67,6 @@ def evaluate(
 
 def check_out(out: Path | None, epsilon: float | None) -> None:
     """A file of figures without a guarantee would look like one with it."""
-    from discreet.errors import ParameterError
-
     if out is not None and epsilon is None:
         raise ParameterError("--out writes certified figures: it goes with --epsilon")
 

@@ -131,9 +131,13 @@ def _more(graph: Graph) -> str:
 
 
 def _read_like(graph: Graph, data: DataOptions, engine: Engine | None) -> Graph:
-    """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed."""
+    """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed.
+
+    That schema holds what --column says, a column of labels among it, which this table may lack.
+    """
     from discreet.graph.matching import match_graph
     from discreet.graph.schema import Schema
 
     known = replace(graph.schema or Schema(), classes=graph.class_names, features=graph.feature_names)
-    return match_graph(data.read(graph.schema, engine=engine), known, graph.public)
+    named = data if graph.schema is None else replace(data, columns=None)
+    return match_graph(named.read(graph.schema, engine=engine), known, graph.public)
