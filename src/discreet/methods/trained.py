@@ -132,9 +132,9 @@ class PrivatelyTrained(NodeClassifier):
         return StepRule(self.clip_norm, self.batch_size, self.sampling, self.clipping)
 
     def _descent(self) -> Descent:
-        return Descent(self._rate(), self.optimizer, self.schedule, self.averaged)
+        return Descent(self._learning_rate(), self.optimizer, self.schedule, self.averaged)
 
-    def _rate(self) -> float:
+    def _learning_rate(self) -> float:
         assert self.learning_rate is not None  # a method that has None for a default says what it stands for
         return self.learning_rate
 

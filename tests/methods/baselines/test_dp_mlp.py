@@ -117,8 +117,8 @@ def test_releases_of_before_are_networks_of_any_number_of_layers() -> None:
 def test_learning_rates_by_kind() -> None:
     graph = small_graph(np.random.default_rng(0))
     linear, network = (DPMLPClassifier(node(), steps=2, linear=kind).fit(graph) for kind in (True, False))
-    assert (linear._rate(), network._rate()) == (0.05, 0.01)
-    assert DPMLPClassifier(node(), steps=2, learning_rate=0.3).fit(graph)._rate() == 0.3
+    assert (linear._learning_rate(), network._learning_rate()) == (0.05, 0.01)
+    assert DPMLPClassifier(node(), steps=2, learning_rate=0.3).fit(graph)._learning_rate() == 0.3
 
 
 # ------------------------------------------------------------------------ settings

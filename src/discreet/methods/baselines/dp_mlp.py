@@ -63,7 +63,7 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
         privacy, own = self._checked_privacy(), self.encoder is not None
         return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
-    def _rate(self) -> float:
+    def _learning_rate(self) -> float:
         if self.learning_rate is not None:
             return self.learning_rate
         return LINEAR_STEP if self._model(self.public_).is_linear else NETWORK_STEP
