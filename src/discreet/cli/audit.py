@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.declared import Delta, Epsilon, Json, Threads, Workers
+from discreet.cli.declared import Delta, Json, Threads, Workers
 from discreet.cli.options import ComputeOptions, MethodOptions
 from discreet.cli.output import check_places, print_json, print_rows, progress_bars
 from discreet.errors import ParameterError
@@ -26,7 +26,7 @@ class AuditedMethod(MethodOptions):
     """A method on graphs of a few nodes, where one thread is quickest and a larger delta shows."""
 
     method: Annotated[str, typer.Option(help="One of `discreet methods`.")] = "gap"
-    epsilon: Epsilon = 1.0
+    epsilon: Annotated[float | None, typer.Option(help="Privacy budget.")] = 1.0
     delta: Delta = "0.001"
     seed: Annotated[
         int,

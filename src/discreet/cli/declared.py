@@ -64,7 +64,7 @@ Method = Annotated[str, typer.Option(help="One of `discreet methods`, or auto: s
 LevelSpec = Annotated[
     str, typer.Option("--level", help="What is protected: none, edge, edge:directed, neighbor:K, node:…, local.")
 ]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget; inf goes with --level none.")]
+Epsilon = Annotated[float | None, typer.Option(help="Privacy budget. Default: 4, or inf at --level none.")]
 Delta = Annotated[str, typer.Option(help="A number, or auto: from the public number of nodes.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A parameter of the method, KEY=VALUE. Repeatable.")]
 Preset = Annotated[

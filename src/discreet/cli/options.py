@@ -5,6 +5,7 @@ A command takes a group of them as one parameter (``data: DataOptions``), and th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from discreet.training.descent import Progress
 
 AUTO = "auto"
+DEFAULT_EPSILON = 4.0
+"""The budget at which docs/results.md compares all methods."""
 LOCAL, DASK = "local", "dask"
 
 
@@ -159,7 +162,7 @@ class MethodOptions:
 
     method: Method = AUTO
     level: LevelSpec = "edge"
-    epsilon: Epsilon = 4.0
+    epsilon: Epsilon = None
     delta: Delta = "auto"
     settings: Settings = None
     seed: Seed = 0
@@ -179,7 +182,7 @@ class MethodOptions:
         """The method of that name, unfitted."""
         from discreet.methods.registry import find_method, load_method
 
-        declared, privacy = find_method(self.method), self._privacy()
+        declared, privacy = find_method(self.method), self.privacy()
         from discreet.methods.parameters import parse_settings  # torch, once the words are known to be right
 
         kind = load_method(declared)
@@ -204,7 +207,7 @@ class MethodOptions:
                 f"--method auto chooses among our own settings: name a method for --preset {self.preset}"
             )
         own = [text for text in self._given() if text.partition("=")[0] in Auto.SETTINGS]
-        auto = Auto.from_settings(self._privacy(), own)
+        auto = Auto.from_settings(self.privacy(), own)
         level, compute = auto.privacy.level, self._compute()
         rest = [text for text in self._given() if text not in own]
 
@@ -215,11 +218,14 @@ class MethodOptions:
 
         return Choice(level, choose)
 
-    def _privacy(self) -> Privacy:
+    def privacy(self) -> Privacy:
+        """The level and the budget; level none has none unless one is given, which is then refused."""
         from discreet.privacy.budget import Privacy
-        from discreet.privacy.levels import parse_level
+        from discreet.privacy.levels import NoPrivacy, parse_level
 
-        return Privacy(parse_level(self.level), self.epsilon, delta_of(self.delta))
+        level = parse_level(self.level)
+        usual = math.inf if isinstance(level, NoPrivacy) else DEFAULT_EPSILON
+        return Privacy(level, usual if self.epsilon is None else self.epsilon, delta_of(self.delta))
 
     def _compute(self) -> Compute:
         return ComputeOptions(self.device, self.threads).prepare()

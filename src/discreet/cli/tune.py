@@ -104,7 +104,7 @@ def tune(
     if out is not None:  # saved before anything is reported, so that a search is never lost to a report
         found.estimator.save(out, entry.added_to(statement))
         entry.release(out)
-    result = _result(found, graph, method.epsilon, search, len(tried), private_figures)
+    result = _result(found, graph, method.privacy().epsilon, search, len(tried), private_figures)
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
     result |= {"release": None if out is None else str(out), "ledger": entry.entry}

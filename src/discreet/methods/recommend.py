@@ -59,8 +59,11 @@ class Recommendation:
         """Two lines: what was chosen and why, and what each alternative would offer."""
         others = [candidate for candidate in self.candidates if candidate != self.chosen]
         offered = ", ".join(f"{c.title} {c.outlook.words}" for c in others if c.outlook is not None)
-        reasons = {c.title: c.remark.partition(";")[0] for c in others if c.outlook is None}  # a hint may follow
-        out = ", ".join(f"{title} ({why})" for title, why in reasons.items())
+        alike: dict[str, list[str]] = {}
+        for candidate in others:
+            if candidate.outlook is None:
+                alike.setdefault(candidate.remark.partition(";")[0], []).append(candidate.title)  # a hint may follow
+        out = ", ".join(f"{', '.join(titles)} ({why})" for why, titles in alike.items())
         lines = [f"method {self.chosen.title}: {self.reason}"]
         if offered or out:
             known = f"of what labels teach and edges tell, noise leaves to others: {offered}" if offered else ""
