@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from discreet.graph import Graph, save_npz
+from discreet.graph.partition_writer import write_graph
 from discreet.release.load import load_release
 from tests.cli.helpers import QUICK, refused, run, small_graph_file
 
@@ -91,3 +94,16 @@ def test_a_plan_needs_the_manifest_alone(capsys: pytest.CaptureFixture[str], par
     code, outlined, err = run(capsys, "plan", "--data", parts, *options, "--json")
     assert code == 0, err
     assert json.loads(outlined) == json.loads(whole)
+
+
+def test_a_plan_from_the_manifest_takes_every_class_to_occur(capsys: pytest.CaptureFixture[str]) -> None:
+    """Class numbers that were read off labels are refused where most never occur; no label is read here."""
+    ends, features = np.arange(60), np.zeros((60, 3), dtype=np.float32)
+    graph = Graph.from_edges(ends, np.roll(ends, 1), features, ends % 5, directed=False)
+    assert graph.inferred
+    write_graph(graph, Path("five"), 2)
+    save_npz(graph, Path("five.npz"))
+    options = ["--method", "gap", "--epsilon", "2", "--json"]
+    plans = [run(capsys, "plan", "--data", data, *options) for data in ("five.npz", "five")]
+    assert [code for code, _, _ in plans] == [0, 0], plans[1][2]
+    assert json.loads(plans[0][1]) == json.loads(plans[1][1])

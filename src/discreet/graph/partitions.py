@@ -98,7 +98,8 @@ class PartitionedGraph:
     def outline(self, *, labels: bool) -> GraphInBlocks:
         """What a plan needs of the graph, from the manifest alone: it has no edge, and its features are zeros.
 
-        With ``labels`` the labels and named splits are read too, else every node has the label 0.
+        With ``labels`` the labels and named splits are read too, else nodes have the classes in turn: every class
+        occurs, as it does where class numbers were read off labels.
         """
         known = self.manifest
         zeros = np.broadcast_to(np.float32(0), (known.num_nodes, known.num_features))
@@ -107,7 +108,7 @@ class PartitionedGraph:
             **self._without_edges(),
             **self._facts(),
             features=features,
-            labels=self._nodes.labels() if labels else np.broadcast_to(np.int64(0), (known.num_nodes,)),
+            labels=self._nodes.labels() if labels else np.arange(known.num_nodes) % max(known.num_classes, 1),
             named_splits=self._nodes.named_splits() if labels else (),
         )
 

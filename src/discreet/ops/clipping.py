@@ -41,10 +41,10 @@ micro-batches that are added one after the other make that γ_{2N+M}.
 With the errors of factors this is E = n(γ_{2N+M}·K + ΓK²)C′: a computed sum is within E of the sum of exact terms, in
 whatever order, batch and portions it was made.
 
-*Steps.* Let s be what is computed for a batch without the changed examples: the same bits on both graphs. With i ≥ 1
-of them the sum is within i·C′ + 2E of s, and C′ = C − 2E (:meth:`ClipRule.within`) makes that no more than i·C, which
-is what the proofs of ``privacy.events`` ask; between both graphs it moves by at most 2i·C′ + 2E. An example that is
-null adds exactly zero, but its place in the batch may move the rounding, and where a proof needs s itself (Poisson
+*Steps.* Let s be what is computed for a batch without the changed examples: the same bits on both graphs. With i ≥ 1 of
+them the sum is within i·C′ + 2E of s, and C′ = C − 2E (:meth:`ClipRule.norms_with_room`) makes that no more than i·C,
+which is what the proofs of ``privacy.events`` ask; between both graphs it moves by at most 2i·C′ + 2E. An example that
+is null adds exactly zero, but its place in the batch may move the rounding, and where a proof needs s itself (Poisson
 batches under null) that is too much: the caller leaves such examples out (``queries.gradients`` does).
 
 *What this rests on.* The rows of an example must be the same bits on both graphs, whatever the other examples hold and
