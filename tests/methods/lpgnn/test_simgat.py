@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from discreet.errors import ParameterError
 from discreet.methods.lpgnn.simgat import CANDIDATES, SimGAT, row_means
 from discreet.ops.similar_nodes import SimilarityMeasure, similar_nodes
 from discreet.privacy.budget import Privacy
-from discreet.privacy.levels import LocalLevel
+from discreet.privacy.levels import LocalLevel, NoPrivacy
+from discreet.release.load import load_release
 from tests.methods.lpgnn.graphs import graph
 
 GRAPH = graph()
@@ -34,6 +36,16 @@ def test_it_learns(similarity: str, threshold: str) -> None:
     fitted = model(similarity=similarity, threshold=given).fit(GRAPH)
     assert fitted.score(GRAPH, "test") > 0.7
     assert threshold != "validated" or fitted.similar_ in CANDIDATES
+
+
+def test_a_release_knows_the_number_of_similar_nodes_that_was_chosen(tmp_path: Path) -> None:
+    settings = {"feature_range": (0.0, 1.0), "epochs": 2, "walks": 1, "walk_length": 5}
+    fitted = SimGAT(Privacy(NoPrivacy()), threshold="validated", similar=3.0, **settings).fit(graph(60))
+    fitted.save(tmp_path / "release")
+    loaded, other = load_release(tmp_path / "release"), graph(50, seed=1)
+    assert isinstance(loaded, SimGAT)
+    assert loaded.similar_ == fitted.similar_ in CANDIDATES
+    np.testing.assert_array_equal(loaded.predict_proba(other), fitted.predict_proba(other))
 
 
 def test_operators_are_hops_and_one_average() -> None:

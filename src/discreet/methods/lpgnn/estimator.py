@@ -67,7 +67,7 @@ class Units:
     def expected_reports(self, features: Features) -> Any:
         """What the reports of these features would be on average."""
         if self.middle == 0:
-            return features / np.float32(self.scale)
+            return (features / np.float32(self.scale)).astype(np.float32)  # scipy makes doubles of sparse ones
         dense = features if isinstance(features, np.ndarray) else features.toarray()
         return ((dense - self.middle) / self.scale).astype(np.float32)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from discreet.arrays import Arrays
+from discreet.arrays import Array, Arrays
 from discreet.errors import ParameterError
 from discreet.graph.parts import PublicPart, Topology
 from discreet.limits import PROPAGATIONS
@@ -126,6 +126,18 @@ class SimGAT(LPGNN):
         if isinstance(self.threshold, str):
             return found.about(self.similar_, self.max_similar)
         return found.beyond(self.threshold, self.max_similar)
+
+    # ---------------------------------------------------------------- release
+
+    def _config(self) -> dict[str, Any]:
+        """With the number of similar nodes that ``validated`` chose in its place: other graphs are read with it."""
+        config = super()._config()
+        config["params"]["similar"] = self.similar_
+        return config
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.similar_ = self.similar
+        super()._restore(state)
 
 
 def row_means(similar: sp.csr_array) -> sp.csr_array:
