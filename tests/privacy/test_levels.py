@@ -53,6 +53,7 @@ def test_spec_round_trip(spec: str) -> None:
         "edges", "edge:both", "edge,k=1", "neighbor", "neighbor:0", "neighbor:x", "node:greedy",
         "node:owned,max_degree=0",
         "node:thinned", "node:thinned,d_max=5,p=0", "node:thinned,d_max=5,p=2", "node,change=add", "node,max_degree",
+        "node:max_degree=3,max_degree=5", "node:owned,edges=promised",
         "node,size=3", "node:promised,d_max=3", "local:x", "", "node:thinned,max_degree=3,d_max=5,p=0.5",
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ very relation that is promised.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -446,7 +447,7 @@ def parse_level(spec: str) -> Level:
     kind, _, argument = head.partition(":")
     if "=" in argument:  # node:max_degree=10 is node,max_degree=10
         argument, pairs = "", [argument, *pairs]
-    options = dict(_option(pair, spec) for pair in pairs)
+    options = _options(pairs, spec)
     if kind == "none" and not argument and not options:
         return NoPrivacy()
     if kind == "local" and not options:
@@ -456,7 +457,7 @@ def parse_level(spec: str) -> Level:
     if kind == "neighbor" and argument:
         return _build(NeighborLevel, spec, k=_whole("k", argument), **options)
     if kind == "node":
-        return _build(NodeLevel, spec, **({"edges": argument} if argument else {}), **options)
+        return _build(NodeLevel, spec, **_options([f"edges={argument}", *pairs] if argument else pairs, spec))
     raise PrivacyError(f"level {spec!r} is not known; write one of: {FORMS}")
 
 
@@ -465,6 +466,16 @@ def _build(kind: type[Level], spec: str, **options: Any) -> Level:
         return kind(**options)
     except TypeError as error:
         raise PrivacyError(f"level {spec!r} has an option that it does not take; write one of: {FORMS}") from error
+
+
+def _options(pairs: Sequence[str], spec: str) -> dict[str, Any]:
+    """Each option once: of two words about what is protected none may win in silence."""
+    options: dict[str, Any] = {}
+    for key, value in (_option(pair, spec) for pair in pairs):
+        if key in options:
+            raise PrivacyError(f"level {spec!r} says {key} twice: leave one out")
+        options[key] = value
+    return options
 
 
 def _option(pair: str, spec: str) -> tuple[str, Any]:
