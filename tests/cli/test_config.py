@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import QUICK, refused, run, small_graph_file
 
 TEXT = """
 method = "gap"
@@ -79,3 +79,15 @@ def test_version_and_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "train", "--config", "run.toml")
     assert code == 0
     assert out.startswith("csbm: 2000 nodes (1500 train, 200 val, 300 test), 100 features, 2 classes")
+
+
+@pytest.mark.parametrize(("level", "epsilon"), [("edge", "4.0"), ("none", "inf")])
+def test_the_budget_is_saved_though_it_was_not_given(
+    capsys: pytest.CaptureFixture[str], level: str, epsilon: str
+) -> None:
+    options = ["--method", "mlp", "--level", level, *QUICK, "--data", small_graph_file(), "--save-config", "saved.toml"]
+    code, _, err = run(capsys, "train", *options)
+    assert code == 0, err
+    assert f"\nepsilon = {epsilon}\n" in Path("saved.toml").read_text()
+    code, _, err = run(capsys, "train", "--config", "saved.toml")
+    assert code == 0, err

@@ -44,11 +44,11 @@ Config = Annotated[
 SaveConfig = Annotated[Path | None, typer.Option(help="Write the options of this run to this new TOML file.")]
 
 
-def config_text(context: typer.Context) -> str:
-    """Every option of this run that has a value, so that ``--config`` repeats it."""
-    lines = []
+def config_text(context: typer.Context, **settled: Any) -> str:
+    """Every option of this run that has a value, given or ``settled`` since, so that ``--config`` repeats it."""
+    lines, values = [], {**context.params, **settled}
     for flag, (name, stands_for) in _flags(context).items():
-        value = context.params.get(name)
+        value = values.get(name)
         if stands_for is not None and value is stands_for:
             lines.append(f"{flag} = true")
         elif stands_for is None and value is not None and value != []:

@@ -64,7 +64,7 @@ def train(
     from discreet.release.evaluate import FIGURES, check_features_alone, features_alone, report_of_fit
 
     check_places(out, save_config, beside=ledger.ledger)
-    options = None if save_config is None else config_text(context)
+    options = None if save_config is None else config_text(context, epsilon=method.privacy().epsilon)
     statement = issued.statement()
     ledger.check()
     with engine.running() as running:
