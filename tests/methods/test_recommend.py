@@ -42,9 +42,9 @@ def test_without_privacy_and_where_owners_report() -> None:
 
 def test_two_lines_say_what_was_chosen_and_what_others_offer() -> None:
     chosen, others = str(recommend(FACTS, at("edge", 4.0))).split("\n")
-    assert chosen.startswith("method hop-bayes: it weighs what edges tell")
-    assert "gap 100% and " in others
-    assert "mlp 100% and 0%" in others
+    assert chosen.startswith("method hop-bayes: it trusts edges as far as")
+    assert "gap 100% / " in others
+    assert "mlp 100% / 0%" in others
     left_alone = recommend(FACTS, at("node", 0.1))
     assert left_alone.chosen.outlook is not None
     assert left_alone.chosen.outlook.graph == 0

@@ -48,7 +48,7 @@ class Outlook:
     @property
     def words(self) -> str:
         """Both parts in per cent."""
-        return f"{_part(self.learning, ENOUGH):.0%} and {_part(self.graph, 1.0):.0%}"
+        return f"{_part(self.learning, ENOUGH):.0%} / {_part(self.graph, 1.0):.0%}"
 
 
 def outlook_of(plan: Plan, graph: float = 0.0) -> Outlook:

@@ -66,7 +66,7 @@ class Recommendation:
         out = ", ".join(f"{', '.join(titles)} ({why})" for why, titles in alike.items())
         lines = [f"method {self.chosen.title}: {self.reason}"]
         if offered or out:
-            known = f"of what labels teach and edges tell, noise leaves to others: {offered}" if offered else ""
+            known = f"other methods, with how much of labels / edges their noise leaves: {offered}" if offered else ""
             lines.append("; ".join(part for part in (known, f"not compared: {out}" if out else "") if part))
         return "\n".join(lines)
 
@@ -155,10 +155,14 @@ class Auto:
         return self.expected_degree if bound is None else min(self.expected_degree, float(bound))
 
     def _named_by_level(self) -> Recommendation:
-        """Where there is no noise on edges to weigh, a level has one method that is named without a comparison."""
+        """Where edges carry no noise, a level has one method that is named without a comparison."""
         kind = self.privacy.level.kind
         names = [info.name for info, settings in _variants(kind) if not settings]
-        others = [Candidate(name, remark="no noise on edges to weigh") for name in names if name != PREFERRED[kind]]
+        others = [
+            Candidate(name, remark="nothing to compare: edges carry no noise")
+            for name in names
+            if name != PREFERRED[kind]
+        ]
         chosen = Candidate(PREFERRED[kind])
         return Recommendation(chosen, self._reason(chosen), (chosen, *others))
 
@@ -169,12 +173,12 @@ class Auto:
         if kind == "none":
             return "it does well where like links to like, and where it does not"
         if chosen.outlook is None or chosen.method != PREFERRED[kind]:
-            return f"{PREFERRED[kind]} cannot run here, and of the others noise leaves this one most"
+            return f"{PREFERRED[kind]} cannot run here, and of the others this one loses least to noise"
         if chosen.outlook.graph == 0:
-            return "it leaves edges alone where they are not worth their noise, as here, and rests on features"
+            return "it reads features alone where the noise would drown the edges, as it would here"
         return (
-            f"it weighs what edges tell against the noise on them, which with about {self._degree():g} neighbours per "
-            f"node leaves two classes {chosen.outlook.graph:.2g} standard deviations apart"
+            f"it trusts edges as far as the noise on them allows; if a node has about {self._degree():g} neighbours, "
+            f"they set two classes {chosen.outlook.graph:.2g} standard deviations of noise apart"
         )
 
 
