@@ -48,7 +48,7 @@ def test_two_lines_say_what_was_chosen_and_what_others_offer() -> None:
     left_alone = recommend(FACTS, at("node", 0.1))
     assert left_alone.chosen.outlook is not None
     assert left_alone.chosen.outlook.graph == 0
-    assert "leaves edges alone" in left_alone.reason
+    assert "reads features alone" in left_alone.reason
 
 
 def test_where_it_cannot_run_the_best_guess_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
