@@ -23,6 +23,7 @@ from types import FrameType
 
 import typer
 
+from discreet.cli.output import printable
 from discreet.errors import (
     DiscreetError,
     InterruptedRunError,
@@ -151,11 +152,6 @@ def one_line(text: str) -> str:
     """A text that cannot break out of its line, move the cursor, or fill the screen."""
     plain = printable(" ".join(text.split()))
     return plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
-
-
-def printable(text: str) -> str:
-    """A text of somebody else's (a class, a category, a column) with line ends and control characters spelt out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.boundary import printable
 from discreet.cli.declared import Columns, DataRoot, Directed, EdgesUntil, Json, LevelSpec, SchemaFile
 from discreet.cli.options import GraphOptions
-from discreet.cli.output import LOG, check_places, print_json, print_rows, report
+from discreet.cli.output import LOG, check_places, print_json, print_rows, printable, report
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:

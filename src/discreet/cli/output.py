@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.boundary import printable
 from discreet.errors import OutputUnusableError, ParameterError
 
 if TYPE_CHECKING:
@@ -51,6 +50,11 @@ def check_places(*new: Path | None, beside: Path | None = None) -> None:
             raise OutputUnusableError(f"{inside} is a release, which holds nothing else: write {path.name} elsewhere")
         if any(other in (path, *path.parents) for other in places[:number] + places[number + 1 :]):
             raise OutputUnusableError(f"two outputs share one place: {path}")
+
+
+def printable(text: str) -> str:
+    """A text of somebody else's (a class, a category, a column) with line ends and control characters spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
 
 
 def say(text: object, as_json: bool) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.boundary import printable
 from discreet.cli.config import Config, SaveConfig, config_text
 from discreet.cli.declared import BesideMlp, Json, PrivateFigures
 from discreet.cli.options import (
@@ -25,6 +24,7 @@ from discreet.cli.output import (
     check_places,
     figures_text,
     print_json,
+    printable,
     progress_bars,
     report,
     say,

@@ -142,6 +142,8 @@ class Graph:
     inferred: frozenset[str] = frozenset()
     edge_weights: SingleArray | None = None
     _checked: bool = field(default=False, repr=False)
+    public: PublicFacts = field(init=False)
+    """The facts that a plan may use."""
 
     def __post_init__(self) -> None:
         """Validate what did not come through a method of this class, and freeze every array."""
@@ -155,6 +157,7 @@ class Graph:
         self._clean_rest()
         _check_nodes(self)
         _check_masks(self)
+        object.__setattr__(self, "public", _public_facts(self))
         object.__setattr__(self, "_checked", False)  # a later dataclasses.replace checks again
         _freeze(self)
 
@@ -353,22 +356,6 @@ class Graph:
                 "as --engine local reads it"
             )
 
-    @property
-    def public(self) -> PublicFacts:
-        """The facts that a plan may use."""
-        none = np.zeros(self.num_nodes, dtype=np.bool_)
-        train, val = (none if mask is None else mask for mask in (self.train_mask, self.val_mask))
-        sizes = int(train.sum()), int((val & ~train).sum())
-        return PublicFacts(
-            self.num_nodes,
-            self.num_features,
-            self.num_classes,
-            sizes[0],
-            self.directed,
-            sizes[1],
-            weighted=self.edge_weights is not None,
-        )
-
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """Unit-weight CSR with ``A[v, u] = 1`` for an edge ``u → v``: ``A @ X`` sums what v receives."""
@@ -411,7 +398,10 @@ class Graph:
 
     def mask(self, name: str) -> BoolArray:
         """The mask of that name (``train``, ``val``, ``test``); an error where the graph has no split."""
-        return checked_mask(name, getattr(self, f"{name}_mask", None))
+        found: BoolArray | None = getattr(self, f"{name}_mask", None)
+        if found is None:
+            raise no_mask(name)
+        return found
 
     def __repr__(self) -> str:
         """One line with the shape of the graph."""
@@ -424,16 +414,28 @@ class Graph:
         )
 
 
-def checked_mask(name: str, mask: BoolArray | None) -> BoolArray:
-    """A mask that is there, or an error that says what to do."""
-    if not isinstance(name, str) or name not in MASKS:
-        raise GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r:.60}")
-    if mask is None:
-        raise GraphError(
-            f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '
-            'splits that it brought: discreet.split(data, "mask:0") where masks have several columns'
-        )
-    return mask
+def no_mask(name: object) -> GraphError:
+    """Why there is no mask of that name, and what to do."""
+    if name not in MASKS:
+        return GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r:.60}")
+    return GraphError(
+        f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '
+        'splits that it brought: discreet.split(data, "mask:0") where masks have several columns'
+    )
+
+
+def _public_facts(graph: Graph) -> PublicFacts:
+    none = np.zeros(graph.num_nodes, dtype=np.bool_)
+    train, val = (none if mask is None else mask for mask in (graph.train_mask, graph.val_mask))
+    return PublicFacts(
+        graph.num_nodes,
+        graph.num_features,
+        graph.num_classes,
+        num_train=int(train.sum()),
+        directed=graph.directed,
+        num_val=int((val & ~train).sum()),
+        weighted=graph.edge_weights is not None,
+    )
 
 
 # -------------------------------------------------------------------- checking

@@ -63,10 +63,9 @@ def _match_features(graph: Graph, schema: Schema, public: PublicFacts) -> Graph:
         order = np.array([place[name] for name in wanted])
         moved = graph.features[:, order]
         return graph._derive(features=sp.csr_array(moved) if sp.issparse(moved) else moved, feature_names=wanted)
-    if graph.num_features != public.num_features:
-        raise ParameterError(
-            f"the model was fitted on {public.num_features} features, the graph has {graph.num_features}"
-        )
+    held_features = graph.public.num_features
+    if held_features != public.num_features:
+        raise ParameterError(f"the model was fitted on {public.num_features} features, the graph has {held_features}")
     return graph
 
 

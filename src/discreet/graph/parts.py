@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from discreet.arrays import Array, Arrays, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError, PrivateDataError, UnsupportedError
 from discreet.graph.clean import UNLABELLED, Features
-from discreet.graph.graph import CLASS_LIST, COLUMNS, DIRECTION, Graph, PublicFacts, checked_mask
+from discreet.graph.graph import CLASS_LIST, COLUMNS, DIRECTION, Graph, PublicFacts, no_mask
 from discreet.graph.schema import AS_IS, shorten
 from discreet.graph.schema_file import line_to_add
 from discreet.workers import thread_count
@@ -148,7 +148,10 @@ class PublicPart:
 
     def mask(self, name: str) -> BoolArray:
         """The mask of that name (``train``, ``val``, ``test``); an error where there is no split."""
-        return checked_mask(name, getattr(self, f"{name}_mask", None))
+        found: BoolArray | None = getattr(self, f"{name}_mask", None)
+        if found is None:
+            raise no_mask(name)
+        return found
 
     @cached_property
     def features_key(self) -> bytes:
