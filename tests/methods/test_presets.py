@@ -87,7 +87,8 @@ def test_paper_presets_fit_and_say_what_differs(name: str, tmp_path: Any) -> Non
     made.set_params(**quick, insecure_noise_seed=1).fit(graph)
     notes = " ".join(made.plan_.notes)
     assert f"preset paper: settings of {declared.paper}" in notes
-    assert notes.count("differs from the paper") >= len(declared.presets["paper"].differs) > 0
+    preset = declared.presets["paper"]
+    assert notes.count("differs from the paper") >= len(preset.sound) + len(preset.differs) > 0
     loaded = load_release(made.save(tmp_path / "release"))
     assert loaded.get_params()["preset"] == "paper"
     assert {**loaded.get_params(), "privacy": None} == {**made.get_params(), "privacy": None}
@@ -98,6 +99,16 @@ def test_a_level_that_is_not_the_papers_is_noted() -> None:
     assert any("figures are for level" in note for note in make("dpdgc", "node:owned,max_degree=2").plan(facts).notes)
     theirs = make("dpdgc", "node:owned,max_degree=100,change=replace").plan(facts)
     assert not any("figures are for level" in note for note in theirs.notes)
+
+
+def test_noise_as_published_does_not_say_that_ours_was_added() -> None:
+    facts, sound = graph_of(60).public, list_methods()["dpdgc"].presets["paper"].sound
+    notes = " ".join(make("dpdgc", "edge").plan(facts).notes)
+    assert "under our accounting" in notes
+    assert all(line in notes for line in sound)
+    notes = " ".join(make("dpdgc", "edge").set_params(accounting="as-published").plan(facts).notes)
+    assert "with the noise that it claims to suffice" in notes
+    assert not any(line in notes for line in sound)
 
 
 def test_dpar_reads_pagerank_in_its_paper_preset_alone() -> None:

@@ -286,8 +286,9 @@ class NodeClassifier(BaseEstimator):
         if self.decide_by is not None:
             check_decision(self.method, level, self.covers)
         largest = max(facts.num_nodes for facts in (public, *extra))
-        notes = (*self._preset_notes(level), *self._notes(public, level), *weight_notes((public, *extra), level))
         claim = self._claim((public, *extra), level)
+        about = self._preset_notes(level, sound=claim is None)
+        notes = (*about, *self._notes(public, level), *weight_notes((public, *extra), level))
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
 
     def _check_graph(self, facts: PublicFacts, level: Level) -> None:
@@ -305,13 +306,15 @@ class NodeClassifier(BaseEstimator):
         """Why edges with weights are refused; nothing where they are read."""
         return self.declaration.why_no_weights
 
-    def _preset_notes(self, level: Level) -> list[str]:
+    def _preset_notes(self, level: Level, *, sound: bool) -> list[str]:
         """What a preset is, and where it is not what its paper does."""
         if self.preset == DISCREET:
             return []
         preset = self.declaration.presets[self.preset]
-        notes = [f"preset {self.preset}: settings of {self.declaration.paper}, under our accounting"]
-        notes += [f"differs from the paper: {text}" for text in preset.differs]
+        noise = "under our accounting" if sound else "with the noise that it claims to suffice"
+        notes = [f"preset {self.preset}: settings of {self.declaration.paper}, {noise}"]
+        differs = (*preset.sound, *preset.differs) if sound else preset.differs
+        notes += [f"differs from the paper: {text}" for text in differs]
         usual = preset.levels.get(level.kind)
         if usual is not None and parse_level(usual).spec != level.spec:
             notes.append(f"differs from the paper: its figures are for level {usual}, and this is {level.spec}")

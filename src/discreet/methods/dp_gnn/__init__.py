@@ -24,11 +24,18 @@ DP_GNN = Declaration(
                 "schedule": "constant",
                 "averaged": 0.0,
             },
+            sound=(
+                "noise is for all layers together: the paper's, layer by layer, is too little by the square root of "
+                "their number",
+            ),
             differs=(
                 "gradients are clipped to clip_norm 1, a constant, where the paper takes the 75th percentile of norms "
                 "on the private data",
+                "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
+                "sampling does not bound that)",
                 "every step takes all training nodes, where the paper draws 10,000 (on graphs of that size give "
-                "batch_size=10000), and noise follows from steps, where the paper stops when epsilon is spent",
+                "batch_size=10000)",
+                "noise follows from the number of steps, where the paper stops when epsilon is spent",
                 "the width is 100 (the paper names none), so that gat has its ten heads",
             ),
         )

@@ -25,13 +25,14 @@ DPAR = Declaration(
                 "averaged": 0.0,
                 "prediction": "logits",
             },
-            differs=(
-                "picks are charged for what any change of edges does to clipped scores of all 70 rows, and no node "
-                "stands in more than `users` other rows: the paper's sensitivities do not hold (docs/dpar.md)",
+            sound=(
+                "picks are charged for what any change of edges does to clipped scores of all 70 rows: the paper's "
+                "sensitivities do not hold (docs/dpar.md)",
+                "no node stands in more than `users` other rows: the paper bounds no number of rows",
                 "q' = 1: ids that lose a secret draw must stay as null rows, and the paper's 9% of 70 rows are six",
-                "a row holds its own node with weight 1/2 and two picks; half of the budget goes to picks, where the "
-                "paper does not say how it is divided",
+                "a row holds its own node with weight 1/2 and two picks",
             ),
+            differs=("half of the budget goes to picks, where the paper does not say how it is divided",),
         )
     },
 )

@@ -38,12 +38,15 @@ DPDGC = Declaration(
                 "step_size": 0.001,
                 "clip_norm": 1.0,
             },
+            sound=(
+                "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1)",
+                "an undirected edge moves Z by the square root of 2 (the paper: 1)",
+            ),
             differs=(
-                "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1), and an undirected edge "
-                "moves Z by the square root of 2 (the paper: 1)",
                 "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy (docs/dpdgc.md)",
-                "the network on features has two layers, as the head has (the paper: one); noisy steps take every "
-                "training node, where the paper draws batches of 64 or 256 for 100 epochs",
+                "the network on features has two layers, as the head has (the paper: one)",
+                "noisy steps take every training node, where the paper draws batches of 64 or 256 for 100 epochs",
+                "training without noise takes batches of 64 on every graph, where the paper has 256 on its two largest",
             ),
             levels={"node": "node:owned,max_degree=100,change=replace"},
         )
