@@ -155,3 +155,46 @@ def test_weights_for_a_class_that_is_none(capsys: pytest.CaptureFixture[str], ba
     for method in ("mlp", "gap", "hop-bayes", "dpdgc"):
         told = refused(capsys, "train", "--data", str(bank), "--method", method, *options)
         assert "class_weight names the class 'fruad'; the classes are" in told
+
+
+# -------------------------------------------------------------------- which nodes are trained on
+
+
+def marked(folder: Path) -> list[str]:
+    """The bank with a column that says which nodes are for training; 150, 60 and 90 of them."""
+    rewrite(folder, split=["train"] * 150 + ["val"] * 60 + ["test"] * 90)
+    return ["--data", str(folder), "--method", "mlp", "--set", "epochs=1"]
+
+
+def test_a_column_of_splits_is_the_split(capsys: pytest.CaptureFixture[str], bank: Path) -> None:
+    """It was shown as read, and then replaced by 75/10/15: nodes that were marked as test were trained on."""
+    code, out, _ = run(capsys, "train", *marked(bank), "--out", "made", "--json")
+    assert (code, json.loads(out)["split"]) == (0, "own")
+    _, out, err = run(capsys, "evaluate", "made", "--data", str(bank), "--json")
+    assert sum(map(sum, json.loads(out)["confusion"]["test"])) == 90
+    assert "warning" not in err
+    code, out, err = run(capsys, "train", *marked(bank), "--split", "60/20/20")
+    assert (code, "(180 train, 60 val, 60 test)" in out) == (0, True)
+    assert "bank brings a split of its own, which --split 60/20/20 replaces" in err
+
+
+def test_a_release_is_measured_on_the_split_of_its_training(capsys: pytest.CaptureFixture[str], bank: Path) -> None:
+    """With another seed or split than the defaults most nodes of ``evaluate`` had been trained on."""
+    options = ["--data", str(bank), "--method", "mlp", "--set", "epochs=1", "--seed", "3", "--split", "50/25/25"]
+    _, out, _ = run(capsys, "train", *options, "--out", "made", "--json")
+    stated = json.loads(out)["confusion"]
+    _, out, err = run(capsys, "evaluate", "made", "--data", str(bank), "--json")
+    assert (json.loads(out)["confusion"], "trained on" in err) == (stated, False)
+    _, _, err = run(capsys, "evaluate", "made", "--data", str(bank), "--seed", "4")
+    assert "was trained on split 50/25/25 of seed 3" in err
+
+
+def test_next_month_has_no_split_of_its_own(capsys: pytest.CaptureFixture[str], bank: Path) -> None:
+    run(capsys, "train", *marked(bank), "--out", "made")
+    nodes = pd.read_csv(bank / "nodes.csv").drop(columns="split")
+    nodes.to_csv(bank / "nodes.csv", index=False)
+    assert "--nodes all" in refused(capsys, "evaluate", "made", "--data", str(bank))
+    code, out, _ = run(capsys, "evaluate", "made", "--data", str(bank), "--nodes", "all", "--json")
+    assert (code, sum(map(sum, json.loads(out)["confusion"]["all"]))) == (0, ROWS)
+    nodes.drop(columns="label").to_csv(bank / "nodes.csv", index=False)
+    assert "nothing to measure; discreet predict needs none" in refused(capsys, "evaluate", "made", "--data", str(bank))

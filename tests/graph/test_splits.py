@@ -5,6 +5,7 @@ import pytest
 
 from discreet.errors import GraphError, ParameterError
 from discreet.graph import Graph, NamedSplit, split
+from discreet.graph.splits import usual_split
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +118,16 @@ def test_refusals(graph, spec, error, message):
 def test_nothing_to_split(spec):
     with pytest.raises(GraphError, match="no labels"):
         split(Graph.from_edges([0], [1], np.eye(2)), spec)
+
+
+def test_masks_that_the_graph_brings_are_a_split_of_their_own(graph):
+    assert usual_split(graph) == "75/10/15"
+    with pytest.raises(GraphError, match="brings no split"):
+        split(graph, "own")
+    masked = graph.with_masks([0, 1], [2], [3])
+    assert usual_split(masked) == "own"
+    assert split(masked, "own") is masked
+    assert masked.split_by is None
+    assert split(masked, "75/10/15", seed=7).split_by == ("75/10/15", 7)
+    assert split(masked, "75/10/15", seed=7).with_masks([0], None, None).split_by is None
+    assert split(masked, "75/10/15", seed=np.random.SeedSequence(1)).split_by is None

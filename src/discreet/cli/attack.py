@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.declared import Json, Workers
-from discreet.cli.options import DataOptions, MethodOptions, prepare
+from discreet.cli.options import DataOptions, MeasuredDataOptions, MethodOptions, prepare
 from discreet.cli.output import check_places, print_json, print_rows, progress_bars
 from discreet.limits import SAMPLES, TRIALS
 
@@ -111,14 +111,16 @@ def _victim(
     from discreet.release.load import load_release
 
     loaded = load_release(release)
-    return Victim(loaded, data.load(loaded._checked_privacy().level, loaded.schema_), uncovered=uncovered)
+    as_trained = MeasuredDataOptions(**{**vars(data), "seed": None if data.split is None else data.seed})
+    return Victim(loaded, as_trained.load_for(loaded), uncovered=uncovered)
 
 
 def _shadow(name: str, data: DataOptions) -> Graph:
     from discreet.graph.datasets import resolve
-    from discreet.graph.splits import split
+    from discreet.graph.splits import split, usual_split
 
-    return split(resolve(name, data.data_root, data.directed), data.split, data.seed)
+    other = resolve(name, data.data_root, data.directed)
+    return split(other, data.split or usual_split(other), data.seed)
 
 
 def _print(found: AttackReport) -> None:

@@ -53,9 +53,15 @@ Directed = Annotated[
 Mmap = Annotated[
     bool, typer.Option("--mmap", help="Leave dense features of a .npz file on disk: they may be larger than memory.")
 ]
+SPLITS = "75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0, own."
 Split = Annotated[
-    str,
-    typer.Option(help="75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0."),
+    str | None,
+    typer.Option(help=f"{SPLITS} Default: own, where the data bring a split (a column split, say), else 75/10/15."),
+]
+SplitOfTraining = Annotated[str | None, typer.Option("--split", help=f"{SPLITS} Default: the split of training.")]
+SeedOfTraining = Annotated[
+    int | None,
+    typer.Option("--seed", min=SEED.low, max=SEED.high, help="Seeds the split. Default: the seed of training."),
 ]
 Seed = Annotated[
     int, typer.Option(min=SEED.low, max=SEED.high, help="Seeds the split and the training, never the privacy noise.")

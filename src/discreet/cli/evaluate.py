@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.declared import BesideMlp, Delta, Json, Release
-from discreet.cli.options import ComputeOptions, DataOptions, LedgerOptions, delta_of
+from discreet.cli.options import ComputeOptions, LedgerOptions, MeasuredDataOptions, delta_of
 from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
 from discreet.errors import ParameterError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     release: Release,
-    data: DataOptions,
+    data: MeasuredDataOptions,
     compute: ComputeOptions,
     ledger: LedgerOptions,
     epsilon: Annotated[
@@ -50,7 +50,7 @@ def evaluate(
     level = estimator._checked_privacy().level
     if beside_mlp:
         check_features_alone(estimator)
-    graph = data.load(level, estimator.schema_)
+    graph = data.load_for(estimator, every_node=nodes == "all" and not beside_mlp)
     warn_of_ranges(graph, level)
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)

@@ -32,14 +32,16 @@ from discreet.cli.declared import (
     Purpose,
     SchemaFile,
     Seed,
+    SeedOfTraining,
     Settings,
     Split,
+    SplitOfTraining,
     Threads,
     Threshold,
     TrustDownload,
 )
 from discreet.cli.output import LOG
-from discreet.errors import ParameterError
+from discreet.errors import GraphError, ParameterError
 from discreet.limits import THREADS, shown
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ class DataOptions(GraphOptions):
     """Which graph, and how its nodes are split."""
 
     data: Data = "csbm"
-    split: Split = "75/10/15"
+    split: Split = None
     seed: Seed = 0
 
     def load(self, level: Level, release: Schema | None = None, engine: GraphReader | None = None) -> Graph:
@@ -134,10 +136,50 @@ class DataOptions(GraphOptions):
         By the schema of a release it is read for figures on labels: one that the release does not know is refused, as
         figures on the others alone would pass for figures on all.
         """
-        from discreet.graph.splits import check_public, split
+        from discreet.graph.splits import OWN, check_public, split, usual_split
 
-        check_public(self.split, level.private)
-        return split(self.read(release, engine=engine, other_labels="refuse"), self.split, self.seed)
+        if self.split is not None:
+            check_public(self.split, level.private)
+        graph = self.read(release, engine=engine, other_labels="refuse")
+        if graph.train_mask is not None and self.split not in (None, OWN):
+            LOG.warning(f"{graph.name} brings a split of its own, which --split {self.split} replaces")
+        return split(graph, self.split or usual_split(graph), self.seed)
+
+
+@dataclass(frozen=True)
+class MeasuredDataOptions(DataOptions):
+    """A graph to measure a release on, split as in its training unless another split is named."""
+
+    split: SplitOfTraining = None
+    seed: SeedOfTraining = None  # type: ignore[assignment]
+
+    def load_for(self, estimator: NodeClassifier, *, every_node: bool = False) -> Graph:
+        """The graph as the release reads it, with labels and a split; ``every_node`` can do without the latter.
+
+        Nodes of another split than that of training may have been trained on: a warning says so.
+        """
+        from discreet.graph.graph import OWN_SPLIT
+        from discreet.graph.splits import USUAL, check_public, refuse_unlabelled, split
+
+        trained = estimator.split_  # None in releases of before
+        spec = self.split or (USUAL if trained is None else trained.spec)
+        seed = self.seed if self.seed is not None else 0 if trained is None else trained.seed
+        check_public(spec, estimator._checked_privacy().level.private)
+        graph = self.read(estimator.schema_, other_labels="refuse")
+        refuse_unlabelled(graph, "measure; discreet predict needs none")
+        if spec == OWN_SPLIT and graph.train_mask is None:
+            if every_node:
+                return graph
+            raise GraphError(
+                f"the model was trained on a split that its data brought, and {graph.name} brings none: name one with "
+                "--split, or measure every labelled node (discreet evaluate --nodes all)"
+            )
+        if trained is not None and trained != (spec, 0 if spec == OWN_SPLIT else seed):
+            LOG.warning(
+                f"the model was trained on split {trained.spec} of seed {trained.seed}: if on these data, some nodes "
+                f"of split {spec} of seed {seed} were trained on"
+            )
+        return split(graph, spec, seed)
 
 
 @dataclass(frozen=True)

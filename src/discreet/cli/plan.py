@@ -33,12 +33,13 @@ def _outline(data: DataOptions, method: MethodOptions) -> Outline | None:
     from discreet.files import expand_home
     from discreet.graph.datasets import is_path
     from discreet.graph.partitions import has_partitions
-    from discreet.graph.splits import reads_labels
+    from discreet.graph.splits import OWN, reads_labels
 
     plain = data.directed is None and not data.columns and data.schema is None and data.edges_until is None
     if data.mmap or not plain or not is_path(data.data) or not has_partitions(expand_home(data.data)):
         return None
-    return Outline(labels=reads_labels(data.split) or method.threshold is not None)
+    labels = method.threshold is not None or (data.split is not None and reads_labels(data.split))
+    return Outline(labels, masks=data.split in (None, OWN))
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ class Outline:
     """Reads of a graph in partitions what a plan needs: the manifest, and labels where something is chosen by them."""
 
     labels: bool
+    masks: bool
 
     def read(self, data: str) -> Graph:
         """The graph without its edges and features."""
         from discreet.graph.partitions import PartitionedGraph
 
-        return PartitionedGraph(data, check=False).outline(labels=self.labels)
+        return PartitionedGraph(data, check=False).outline(labels=self.labels, masks=self.masks)
 
 
 def _as_json(made: Plan) -> dict[str, Any]:

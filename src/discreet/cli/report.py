@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.declared import Json, PrivateFigures
-from discreet.cli.options import DataOptions
+from discreet.cli.options import MeasuredDataOptions
 from discreet.cli.output import check_places
 from discreet.cli.output import report as print_result
 from discreet.errors import DataNotFoundError, ParameterError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class MeasuredOn(DataOptions):
+class MeasuredOn(MeasuredDataOptions):
     """The graph to measure accuracy on, where that is wanted."""
 
     data: Annotated[str | None, typer.Option(help="Measure accuracy on this graph, beside a model without edges.")] = (
@@ -95,5 +95,4 @@ def _measured(folder: Path, data: MeasuredOn, private_figures: bool) -> Paid:
     from discreet.release.report.accuracy import accuracy_paid
 
     estimator = load_release(folder)
-    graph = data.load(estimator._checked_privacy().level, estimator.schema_)
-    return accuracy_paid(estimator, graph, private_figures)
+    return accuracy_paid(estimator, data.load_for(estimator), private_figures)

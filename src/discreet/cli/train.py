@@ -60,6 +60,7 @@ def train(
     """Train a model within a budget and, with --out, release it with a certificate."""
     from discreet.files import write_whole
     from discreet.graph.account import summary_of
+    from discreet.graph.splits import OWN
     from discreet.mechanisms.curator import check_blocks
     from discreet.release.evaluate import FIGURES, check_features_alone, features_alone, report_of_fit
 
@@ -97,7 +98,8 @@ def train(
             write_whole(save_config, options)
         result = report_of_fit(estimator, graph, private_figures=private_figures)
         result |= {"features_alone": features_alone(estimator, graph)} if beside_mlp else {}
-    result |= {"seed": data.seed, "split": data.split, "release": None if out is None else str(out)}
+    result |= {"seed": data.seed, "split": OWN if graph.split_by is None else graph.split_by.spec}
+    result["release"] = None if out is None else str(out)
     result["ledger"] = entry.entry
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()

@@ -47,6 +47,17 @@ class NamedSplit(NamedTuple):
     part: npt.NDArray[np.int8]
 
 
+OWN_SPLIT = "own"
+"""The word for masks that came with the data."""
+
+
+class SplitBy(NamedTuple):
+    """How ``discreet.split`` chose masks: the text and the seed that it was given."""
+
+    spec: str
+    seed: int
+
+
 @dataclass(frozen=True)
 class PublicFacts:
     """What every level takes as public, and the only thing a plan may look at.
@@ -106,6 +117,8 @@ class Graph:
         The caller's own names of the classes and of the features, if any.
     named_splits
         Published splits that came with the data, for ``discreet.split`` to choose from.
+    split_by
+        How ``discreet.split`` chose the masks; None where they came with the data.
     split_reads_labels
         Whether ``discreet.split`` chose the masks by looking at labels: levels that protect labels refuse such a graph.
     edge_weights
@@ -138,6 +151,7 @@ class Graph:
     named_splits: tuple[NamedSplit, ...] = ()
     name: str = "graph"
     split_reads_labels: bool = False
+    split_by: SplitBy | None = None
     schema: Schema | None = None
     inferred: frozenset[str] = frozenset()
     edge_weights: SingleArray | None = None
@@ -300,7 +314,7 @@ class Graph:
             f"{name}_mask": None if given is None else clean_mask(given, self.num_nodes, name)
             for name, given in zip(MASKS, (train, val, test), strict=True)
         }
-        return self._derive(split_reads_labels=False, **masks)
+        return self._derive(split_reads_labels=False, split_by=None, **masks)
 
     def to_undirected(self) -> Graph:
         """Every edge with its reverse; an undirected graph is returned as it is."""

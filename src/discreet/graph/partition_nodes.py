@@ -34,18 +34,20 @@ class StoredNodes:
         Dense features are mapped from ``features_file``, which is written for it; where that is None they are in
         memory.
         """
-        present = self._present()
-        masks: dict[str, Any] = {}
-        if "part" in present:
-            part = self._whole_numbers("part", 0, len(MASKS))
-            masks = {f"{name}_mask": part == place for place, name in enumerate(MASKS, start=1)}
         return {
             "features": self._sparse_features() if self._manifest.sparse else self._dense_features(features_file),
             "labels": self.labels(),
-            "node_ids": self._column("id") if "id" in present else None,
+            "node_ids": self._column("id") if "id" in self._present() else None,
             "named_splits": self.named_splits(),
-            **masks,
+            **self.masks(),
         }
+
+    def masks(self) -> dict[str, Any]:
+        """Training, validation and test nodes, as the fields of a graph; none where it has no split."""
+        if "part" not in self._present():
+            return {}
+        part = self._whole_numbers("part", 0, len(MASKS))
+        return {f"{name}_mask": part == place for place, name in enumerate(MASKS, start=1)}
 
     def labels(self) -> IntArray:
         """One class per node, -1 where it has none."""

@@ -95,11 +95,12 @@ class PartitionedGraph:
             "edge_weights": np.empty(0, dtype=np.float32) if self.manifest.weighted else None,
         }
 
-    def outline(self, *, labels: bool) -> GraphInBlocks:
+    def outline(self, *, labels: bool, masks: bool = False) -> GraphInBlocks:
         """What a plan needs of the graph, from the manifest alone: it has no edge, and its features are zeros.
 
-        With ``labels`` the labels and named splits are read too, else nodes have the classes in turn: every class
-        occurs, as it does where class numbers were read off labels.
+        With ``masks`` its own masks are read too, where it has any. With ``labels`` the labels and named splits are
+        read too, else nodes have the classes in turn: every class occurs, as it does where class numbers were read off
+        labels.
         """
         known = self.manifest
         zeros = np.broadcast_to(np.float32(0), (known.num_nodes, known.num_features))
@@ -110,6 +111,7 @@ class PartitionedGraph:
             features=features,
             labels=self._nodes.labels() if labels else np.arange(known.num_nodes) % max(known.num_classes, 1),
             named_splits=self._nodes.named_splits() if labels else (),
+            **(self._nodes.masks() if masks else {}),
         )
 
     def whole(self) -> Graph:

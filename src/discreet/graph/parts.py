@@ -109,7 +109,7 @@ class PublicPart:
         self.num_classes, self.directed = self.facts.num_classes, self.facts.directed
         self.train_mask, self.val_mask, self.test_mask = graph.train_mask, graph.val_mask, graph.test_mask
         self.node_ids, self.class_names, self.feature_names = graph.node_ids, graph.class_names, graph.feature_names
-        self.schema = graph.schema
+        self.schema, self.split_by = graph.schema, graph.split_by
         self.inferred = graph.inferred
         if FEATURES not in self._closed:
             self.features = graph.features

@@ -7,6 +7,7 @@
 ``80/20:inductive`` per cent of all nodes (train/test), edges between the two parts removed, no validation
 ``public``          the split that Planetoid published
 ``geom-gcn:0``      one of the ten that geom-gcn published, up to ``geom-gcn:9``
+``own``             the masks that the graph brings: a column ``split`` of its table, masks of a ``Data``
 any other name      a published split that the graph came with (``graph.named_splits``)
 ==================  ======================================================================================
 """
@@ -22,9 +23,12 @@ from discreet.arrays import IntArray
 from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.convert import GraphLike, as_graph
-from discreet.graph.graph import Graph
+from discreet.graph.graph import OWN_SPLIT as OWN
+from discreet.graph.graph import Graph, SplitBy
+from discreet.limits import SEED
 
-FORMS = "75/10/15, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9"
+USUAL = "75/10/15"
+FORMS = f"{USUAL}, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9, {OWN}"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"  # not \d, which is every digit of Unicode
 _THREE = re.compile(rf"({_NUMBER})/({_NUMBER})/({_NUMBER})")
 _INDUCTIVE = re.compile(rf"({_NUMBER})/({_NUMBER}):inductive")
@@ -45,7 +49,27 @@ def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
         raise ParameterError(f"a split is a text like {FORMS}, not {spec!r}")
     spec = spec.strip()
     known = graph if isinstance(graph, Graph) else as_graph(graph)
-    return _masked(known, spec, np.random.default_rng(seed))._derive(split_reads_labels=reads_labels(spec))
+    if spec == OWN:
+        return _with_own_masks(known)
+    masked = _masked(known, spec, np.random.default_rng(seed))
+    return masked._derive(split_reads_labels=reads_labels(spec), split_by=_noted(spec, seed))
+
+
+def _noted(spec: str, seed: object) -> SplitBy | None:
+    """What makes the same masks again; nothing where the seed is no number that a file could hold."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    return SplitBy(spec, int(seed)) if whole and SEED.low <= int(seed) <= SEED.high else None  # type: ignore[call-overload]
+
+
+def usual_split(graph: Graph) -> str:
+    """The split of a graph for which nobody names one: its own, where it brings one."""
+    return USUAL if graph.train_mask is None else OWN
+
+
+def _with_own_masks(graph: Graph) -> Graph:
+    if graph.train_mask is None:
+        raise GraphError(f"{graph.name} brings no split (a column split, say): name one, {USUAL} for example")
+    return graph
 
 
 def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
@@ -59,10 +83,13 @@ def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
 
 
 def reads_labels(spec: str) -> bool:
-    """Whether a split of this form is chosen by looking at labels: so many per class, and every published one."""
+    """Whether a split of this form is chosen by looking at labels: so many per class, and every published one.
+
+    Of its own masks a graph says it itself (``split_reads_labels``).
+    """
     match = _THREE.fullmatch(spec.strip())
     if match is None:
-        return _INDUCTIVE.fullmatch(spec.strip()) is None
+        return spec.strip() != OWN and _INDUCTIVE.fullmatch(spec.strip()) is None
     return abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
 
 
@@ -81,7 +108,7 @@ def check_split(spec: str) -> None:
         numbers = [float(number) for number in match.groups()]
         if abs(sum(numbers) - 100) >= 1e-9 and (len(numbers) == 2 or not all(n.is_integer() for n in numbers)):
             raise ParameterError(f"the split {spec!r} must sum to 100 per cent, not {sum(numbers):g}")
-    elif not _PUBLISHED.fullmatch(stripped):
+    elif stripped != OWN and not _PUBLISHED.fullmatch(stripped):
         raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
 
 
@@ -142,13 +169,18 @@ def _inductive(graph: Graph, spec: str, shares: list[float], rng: np.random.Gene
     return graph.with_edges(source[inside], target[inside]).with_masks(in_train, None, ~in_train)
 
 
+def refuse_unlabelled(graph: Graph, purpose: str) -> None:
+    """Refuse a graph without a label where labels are wanted; ``purpose`` ends the sentence."""
+    if (graph.labels != UNLABELLED).any():
+        return
+    nameless = graph.schema is not None and graph.schema.label is None
+    hint = ": the table has no column label, class or y; --column label=NAME names another" if nameless else ""
+    raise GraphError(f"{graph.name} has no labels, so there is nothing to {purpose}{hint}")
+
+
 def _labelled(graph: Graph) -> IntArray:
-    labelled = np.flatnonzero(graph.labels != UNLABELLED)
-    if len(labelled) == 0:
-        nameless = graph.schema is not None and graph.schema.label is None
-        hint = ": the table has no column label, class or y; --column label=NAME names another" if nameless else ""
-        raise GraphError(f"the graph has no labels, so there is nothing to split{hint}")
-    return labelled
+    refuse_unlabelled(graph, "split")
+    return np.flatnonzero(graph.labels != UNLABELLED)
 
 
 def _class_name(graph: Graph, label: int) -> str:

@@ -34,7 +34,7 @@ from discreet.errors import (
 )
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
-from discreet.graph.graph import NO_ROWS, Graph, PublicFacts
+from discreet.graph.graph import NO_ROWS, OWN_SPLIT, Graph, PublicFacts, SplitBy
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
@@ -140,6 +140,7 @@ class NodeClassifier(BaseEstimator):
     ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
     ``predict`` gives positions in it, ``predict_names`` its members), ``n_features_in_``, and ``feature_names_in_``
     where features have names.
+    ``split_`` says how the graph was split: as ``discreet.split`` was told, or ``own`` where its masks came with it.
     ``schema_`` says how tables are read for this model: pass it on when you read the tables of next month.
     """
 
@@ -405,6 +406,7 @@ class NodeClassifier(BaseEstimator):
         self.public_ = parts[0].facts
         self.extra_public_ = [part.facts for part in parts[1:]]
         self.extensions_: list[Extension] = []
+        self.split_: SplitBy | None = parts[0].split_by or SplitBy(OWN_SPLIT, 0)
         known = parts[0].schema or Schema()
         self._set_schema(replace(known, classes=parts[0].class_names, features=parts[0].feature_names))
 
@@ -415,10 +417,12 @@ class NodeClassifier(BaseEstimator):
         schema: Schema,
         extensions: Sequence[Extension] = (),
         decision: Sequence[float] | None = None,
+        split: SplitBy | None = None,
     ) -> None:
         """Make ready for :meth:`_restore`: a release that is loaded knows its public facts and its columns."""
         self.public_, self.extra_public_, self.extensions_ = public, list(extra), list(extensions)
         self.decision_weights_ = None if decision is None else np.array(decision)
+        self.split_ = split
         self._set_schema(schema)
         self._prepare()
 
@@ -676,6 +680,7 @@ class NodeClassifier(BaseEstimator):
             "public": asdict(self.public_),
             "extra_public": [asdict(facts) for facts in self.extra_public_],
             "schema": self.schema_.to_json(),
+            **({} if self.split_ is None else {"split": {"by": self.split_.spec, "seed": self.split_.seed}}),
             **({} if self.decision_weights_ is None else {"decision": self.decision_weights_.tolist()}),
             **({"extensions": [added.to_json() for added in self.extensions_]} if self.extensions_ else {}),
         }

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from discreet.errors import CertificateError
 from discreet.files import INFINITE
 from discreet.graph.graph import PublicFacts
-from discreet.limits import NODES, STAGES
+from discreet.limits import NODES, SEED, STAGES
 from discreet.privacy.calibration import MOST_STEPS
 
 # Bounds of what is written, each far above what a plan has: anybody may have made a certificate.
@@ -168,6 +168,11 @@ class _ConfigExtension(_Form):
     delta: Number | Literal["auto"]
 
 
+class _ConfigSplit(_Form):
+    by: Text
+    seed: Annotated[int, Field(ge=SEED.low, le=SEED.high)]
+
+
 class _Config(_Form):
     format_: Literal[1] = Field(alias="format")
     method: Text
@@ -177,6 +182,7 @@ class _Config(_Form):
     extra_public: Annotated[list[_Facts], Field(max_length=STAGES)]  # type: ignore[valid-type]
     schema_: dict[Text, Any] | None = Field(None, alias="schema")
     extensions: Annotated[list[_ConfigExtension], Field(max_length=STAGES)] = []
+    split: _ConfigSplit | None = None
     decision: Annotated[list[Annotated[float, Field(gt=0, le=1)]], Field(min_length=1)] | None = None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.errors import CertificateError
 from discreet.files import INFINITE, from_json, to_json
-from discreet.graph.graph import PublicFacts
+from discreet.graph.graph import PublicFacts, SplitBy
 from discreet.graph.schema import Schema
 from discreet.methods.base import NodeClassifier
 from discreet.methods.extension import Extension
@@ -58,7 +58,8 @@ def rebuild(config: Mapping[str, Any], compute: Compute | None = None) -> NodeCl
     decision, public = config.get("decision"), PublicFacts(**config["public"])
     if (decision is None) != (estimator.decide_by is None) or len(decision or ()) not in (0, public.num_classes):
         raise CertificateError("the weights of decisions in the configuration are not those that it asks for")
-    estimator._resume(public, extra, schema, extensions, decision)
+    split = None if config.get("split") is None else SplitBy(config["split"]["by"], config["split"]["seed"])
+    estimator._resume(public, extra, schema, extensions, decision, split)
     return estimator
 
 
