@@ -59,6 +59,15 @@ def test_normalised_rows_of_any_size(size: float) -> None:
     assert (norms > 0.5).all()
 
 
+@pytest.mark.parametrize("bound", [1e-6, 1e-3, 0.1, 1.0, 1e6])
+def test_clipped_rows_of_any_size(bound: float) -> None:
+    """Up to the largest numbers of single precision, where it holds no factor that is near enough."""
+    for size in (3.4e38, 1e38, 1e30, 1.0, 1e-44):
+        norms = torch.linalg.vector_norm(clip_rows(size * torch.linspace(1e-3, 1, 500)[:, None], bound).double(), dim=1)
+        assert (norms <= bound).all()
+        assert size < bound or norms.max() > bound * (1 - 1e-5)
+
+
 def test_zero_rows_stay_zero() -> None:
     zero = torch.zeros(2, 3)
     for bounded in (normalize_rows(zero), clip_rows(zero, 1.0), damp_rows(zero)):

@@ -230,14 +230,17 @@ def _dense_of_norm(rows: Array, norm: float) -> Array:
 def clip_rows(rows: Tensor, max_norm: float) -> Tensor:
     """Each row scaled down to ℓ2 norm at most ``max_norm``; shorter rows are left alone.
 
-    Guarantee: no row of the result has norm above ``max_norm``, at every width (as :func:`normalize_rows`). Depends on
-    each row alone. ``max_norm`` must be a constant or released: reading it from the rows would leak.
+    Guarantee: no row of the result has norm above ``max_norm``, at every width and however long it was (as
+    :func:`normalize_rows`: norms, factors and products are in double precision, and one rounding of single precision
+    follows). Depends on each row alone. ``max_norm`` must be a constant or released: reading it from the rows would
+    leak. (A factor in single precision is a whole number of 2⁻¹⁴⁹: beside numbers of 10³⁸ that is too coarse, and rows
+    came out at 1.2 times a norm of 10⁻⁶.)
     """
     if not max_norm > 0:
         raise ParameterError(f"the clip norm must be positive, not {max_norm}")
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
     scale: Tensor = max_norm * _MARGIN / norms.clamp_min(torch.finfo(torch.float64).tiny)
-    return rows * scale.clamp_max(1.0).to(rows.dtype)
+    return (rows.double() * scale.clamp_max(1.0)).to(rows.dtype)
 
 
 def finite_rows(rows: Tensor) -> Tensor:

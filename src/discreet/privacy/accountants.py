@@ -153,21 +153,32 @@ def basic_epsilon(event: DpEvent, delta: float) -> float | None:
 # -------------------------------------------------------------------- privacy loss distributions
 
 
-PLD_ROUNDING = 1e-14
-"""What the rounding of one composition may hide of δ, see :func:`pld_epsilon`."""
+PLD_ROUNDING, CONVOLUTION_ROUNDING = 1e-14, 3e-16
+"""What the rounding of one run, and of one distribution in it, may hide of δ: see :func:`pld_rounding`."""
+
+
+def pld_rounding(event: DpEvent) -> float:
+    """What is set aside of δ for the rounding of a composition, which is not pessimistic.
+
+    Distributions are composed by Fourier transforms: raising N values to the power T loses about T·u·log N of the total
+    mass (u = 2⁻⁵³). Measured: 2e-17 for each of 1,000 Gaussians, against their closed form, and at most 4.2e-17 for
+    each of up to 20,000 picks, against distributions that were tilted so that tails do not round away.
+    :data:`PLD_ROUNDING` for each run is five hundred times that. One run of a top-K selection composes as many
+    distributions as there are picks: no less than :data:`CONVOLUTION_ROUNDING` for each of them.
+    """
+    counted = [(count, count * events.kind_of(leaf).convolved(leaf)) for leaf, count in events.leaves(event)]
+    runs, convolved = (sum(column) for column in zip(*counted, strict=True)) if counted else (0, 0)
+    return max(PLD_ROUNDING * runs if runs > 1 else 0.0, CONVOLUTION_ROUNDING * convolved if convolved > 1 else 0.0)
 
 
 @_after_sampling
 def pld_epsilon(event: DpEvent, delta: float) -> float | None:
     """Numerical composition of pessimistic privacy loss distributions.
 
-    Guarantee: pessimistic in floating point too. Distributions are composed by Fourier transforms, whose rounding is
-    not pessimistic: raising N values to the power T loses about T·u·log N of the total mass (u = 2⁻⁵³; 2e-14 was
-    measured at T = 1,000 against the closed form of Gaussians). :data:`PLD_ROUNDING` for each run, five hundred times
-    that, is set aside of δ, and where δ has no such room this accountant does not answer.
+    Guarantee: pessimistic in floating point too. :func:`pld_rounding` is set aside of δ, and where δ has no such room
+    this accountant does not answer.
     """
-    runs = sum(count for _, count in events.leaves(event))
-    aside = PLD_ROUNDING * (runs if runs > 1 else 0)
+    aside = pld_rounding(event)
     return pld_without_allowance(event, delta - aside) if aside <= delta / 2 else None
 
 

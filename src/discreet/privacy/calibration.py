@@ -26,7 +26,7 @@ RELATIVE_TOLERANCE = 1e-3
 """By how much the factor may exceed the least one."""
 MOST_STEPS = 10**7
 """More steps than anyone runs: a search that gets here has no bound to find."""
-_FORMAT = 3
+_FORMAT = 4
 """Part of the key of a remembered answer: a new number forgets what older versions found."""
 
 

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 from discreet.arrays import FloatArray
 from discreet.errors import PrivacyError
 from discreet.privacy import events
-from discreet.privacy.accountants import PLD_ROUNDING, basic_epsilon, composed_losses, composed_mu
+from discreet.privacy.accountants import basic_epsilon, composed_losses, composed_mu, pld_rounding
 from discreet.privacy.events.gaussian import gaussian_delta
 from discreet.privacy.events.grids import RDP_ORDERS
 from discreet.privacy.events.node_sampling import before_sampling
@@ -50,9 +50,7 @@ class LossCurve:
             return [1.0 if math.isinf(mu) else gaussian_delta(mu, epsilon) for epsilon in epsilons]
         found = np.ones(len(epsilons))
         if self._losses is not None:
-            runs = sum(count for _, count in events.leaves(self._rest))
-            aside = PLD_ROUNDING * (runs if runs > 1 else 0)  # as in pld_epsilon
-            found = np.minimum(found, _deltas_of(self._losses, np.array(epsilons)) + aside)
+            found = np.minimum(found, _deltas_of(self._losses, np.array(epsilons)) + pld_rounding(self._rest))
         if self._curve is not None and np.isfinite(self._curve).any():
             orders = self._curve
             found = np.minimum(found, [float(rdp.compute_delta(RDP_ORDERS, orders, e)[0]) for e in epsilons])
@@ -110,7 +108,7 @@ def _deltas_of(losses: pld.PrivacyLossDistribution, epsilons: FloatArray) -> Flo
 
     δ(ε) = Σ p·(1 − exp(ε − l)) over the losses l > ε. Losses between one ε and the next, ε′, are summed once, into
     S = Σ p·(1 − exp(ε′ − l)) and Q = Σ p·exp(ε′ − l): to an ε further below they add S + Q·(1 − exp(ε − ε′)). No
-    term is negative, so nothing cancels, and the rounding is far below what ``PLD_ROUNDING`` sets aside.
+    term is negative, so nothing cancels, and the rounding is far below what ``pld_rounding`` sets aside.
     """
     both = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
     return np.max([_deltas_of_order(order.to_dense_pmf(), epsilons) for order in both], axis=0)  # type: ignore[no-any-return]

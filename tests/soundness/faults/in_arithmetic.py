@@ -16,6 +16,7 @@ from discreet.mechanisms.objective import perturbation, rounding, tilt
 from discreet.ops import egonets, layer_rows
 from discreet.privacy import accountants
 from discreet.queries import sums
+from tests.ops import test_rows
 from tests.soundness.faults.checks import SuiteTest
 from tests.soundness.faults.registry import fault
 
@@ -34,6 +35,12 @@ COMPOSED = SuiteTest(
     "tests.privacy.test_accountants:test_compositions_of_distributions_are_pessimistic_at_any_delta",
     arguments=(8.0, 1000),
 )
+
+PICKED = SuiteTest(
+    "test_accountants.py",
+    "tests.privacy.test_accountants:test_one_selection_of_many_picks_is_pessimistic_at_any_delta",
+)
+CLIPPED = SuiteTest("test_rows.py", "tests.ops.test_rows:test_clipped_rows_of_any_size", arguments=(1e-3,))
 
 STRADDLING = SuiteTest(
     "test_edge_weights.py",
@@ -92,6 +99,21 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("compositions without room for their rounding", "suite", COMPOSED, "fails", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(accountants, "PLD_ROUNDING", 0.0)
+    patch.setattr(accountants, "CONVOLUTION_ROUNDING", 0.0)
+
+
+@fault("a selection of many picks that is rounded as one", "suite", PICKED, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(accountants, "CONVOLUTION_ROUNDING", 0.0)
+
+
+@fault("rows clipped by a factor in single precision", "suite", CLIPPED, "fails")
+def _(patch: pytest.MonkeyPatch) -> None:
+    def single(rows: torch.Tensor, max_norm: float) -> torch.Tensor:
+        norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True, dtype=torch.float64)
+        return rows * (max_norm * (1 - 1e-6) / norms).clamp_max(1.0).float()
+
+    patch.setattr(test_rows, "clip_rows", single)
 
 
 @fault("a lattice too fine for sums over weights to be exact", "suite", STRADDLING, "fails")

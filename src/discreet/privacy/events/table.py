@@ -63,6 +63,10 @@ def _never(event: Any) -> bool:
     return False
 
 
+def _one(event: Any) -> int:
+    return 1
+
+
 @dataclass(frozen=True)
 class Kind:
     """All that is known of one kind of event. A rule that is None says that nobody has proved one.
@@ -87,6 +91,8 @@ class Kind:
         For black boxes, (ε, δ): events that have it are added up, and δ is set aside before a Rényi conversion.
     sampling
         For a sample of the units that speaks for all that follows it, its probability.
+    convolved
+        How many distributions ``pld`` composes for one run.
     """
 
     name: str
@@ -98,6 +104,7 @@ class Kind:
     variance: Callable[[Any], float] | None = None
     black_box: Callable[[Any], tuple[float, float]] | None = None
     sampling: Callable[[Any], float] | None = None
+    convolved: Callable[[Any], int] = _one
 
 
 def kind_of(event: DpEvent) -> Kind:
@@ -314,6 +321,7 @@ KINDS: dict[type[DpEvent], Kind] = {
         pld=top_k_pld,
         rdp=top_k_curve,
         free_of_noise=_no_multiplier,
+        convolved=lambda event: int(event.picks),
     ),
     RandomizedResponseDpEvent: Kind(
         "RandomizedResponse",
