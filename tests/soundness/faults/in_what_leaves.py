@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from discreet.graph.graph import Graph
+from discreet.graph import graph
+from discreet.graph.graph import Graph, PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods import base
 from discreet.methods.baselines import dp_mlp
@@ -278,16 +279,22 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("delta from a private count", "replay", GAP_EDGE, "plans differ", seen=True)
 def _(patch: pytest.MonkeyPatch) -> None:
-    real, facts, counts = base.make_plan, Graph.public.fget, [0]  # type: ignore[attr-defined]
+    real, facts_of, check, counts = base.make_plan, graph._public_facts, base.NodeClassifier._check_graph, [0]
 
-    def noting(self: Graph) -> Any:
-        counts[0] = self.num_entries
-        return facts(self)
+    def with_entries(graph: Graph) -> PublicFacts:
+        facts = facts_of(graph)
+        vars(facts)["num_entries"] = graph.num_entries
+        return facts
+
+    def noting(self: Any, facts: PublicFacts, level: Any) -> None:
+        counts[0] = vars(facts)["num_entries"]
+        check(self, facts, level)
 
     def from_edges(method: str, privacy: Privacy, *given: Any) -> Any:
         return real(method, Privacy(privacy.level, privacy.epsilon, 1 / (100 + counts[0])), *given)
 
-    patch.setattr(Graph, "public", property(noting))
+    patch.setattr(graph, "_public_facts", with_entries)
+    patch.setattr(base.NodeClassifier, "_check_graph", noting)
     patch.setattr(base, "make_plan", from_edges)
 
 
