@@ -10,13 +10,12 @@ from torch import nn
 
 from discreet.methods.dp_gnn.networks import CONVOLUTIONS, EgoNetwork, EgoShape
 from discreet.methods.dpdgc.networks import JointNetwork, RowEmbedding
-from discreet.methods.hop_bayes.combiner import Weigher
 from discreet.ops.affine_calls import pull_back, record
 from discreet.ops.egonets import EgoNets
 from discreet.ops.sparse import SparseMatrix
 from discreet.training import networks
 from discreet.training.encoder_modules import build_encoder, read_encoder
-from discreet.training.networks import ACTIVATIONS, MLP, Head, HeadBeside
+from discreet.training.networks import ACTIVATIONS, MLP, Head, HeadBeside, Weigher
 from tests.ops.test_rows_products import subsets
 
 COUNT, CLASSES = 331, 7

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from pydantic import BeforeValidator, Field
-from torch import Tensor
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError, PrivacyError
@@ -33,7 +32,6 @@ from discreet.methods.parameters import (
     Steps,
     Width,
 )
-from discreet.ops.rows import damp_rows
 from discreet.privacy.calibration import steps_for
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Plan, Stage
@@ -220,11 +218,6 @@ class StartsHead(TrainedClassifier):
         if self.start == "auto":
             config["params"]["start"] = "evidence" if self._starts_from_evidence(self.public_) else "random"
         return config
-
-
-def scaled_rows(noisy: Tensor, noise_std: float, *, evidence: bool) -> Tensor:
-    """What a head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
-    return noisy / (1 + noise_std**2) if evidence else damp_rows(noisy / (1 + noise_std))
 
 
 # -------------------------------------------------------------------- weights of classes

@@ -42,20 +42,20 @@ class AffineCalls:
     """All calls of one affine layer in one forward pass, and what the backward pass brought to its outputs."""
 
     layer: nn.Module
+    in_by_out: bool
+    """Whether the weight's rows are inputs."""
+    scales_columns: bool
+    """Whether the layer multiplies each column by a number of its own, instead of by a matrix."""
     inputs: list[Tensor | SparseMatrix | SlotRows] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     makers: list[Any] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
 
-    @property
-    def in_by_out(self) -> bool:
-        """Whether the weight's rows are inputs."""
-        return _WEIGHT_IS_IN_BY_OUT[type(self.layer)]
-
-    @property
-    def scales_columns(self) -> bool:
-        """Whether the layer multiplies each column by a number of its own, instead of by a matrix."""
-        return type(self.layer) in _SCALES_COLUMNS
+    @classmethod
+    def of(cls, layer: nn.Module) -> AffineCalls:
+        """None yet, of a layer of this kind."""
+        kind = type(layer)
+        return cls(layer, _WEIGHT_IS_IN_BY_OUT.get(kind, False), kind in _SCALES_COLUMNS)
 
 
 def affine_layers(model: nn.Module) -> list[nn.Module]:
@@ -95,7 +95,7 @@ def record(model: nn.Module, losses_of: Callable[[], Tensor]) -> tuple[Tensor, l
     Guarantee: every affine layer with a trainable parameter is returned, in the model's order, with its calls;
     a model that :func:`affine_layers` refuses, or one in which an output was changed in place, is refused.
     """
-    calls = {module: AffineCalls(module) for module in affine_layers(model)}
+    calls = {module: AffineCalls.of(module) for module in affine_layers(model)}
     with torch.enable_grad(), _recording(calls):
         losses = losses_of()
     if losses.ndim != 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -157,6 +157,19 @@ class GradientSteps(Query):
     num_parameters: int
     num_examples: int
     rule: StepRule
+    clip_norm: float = field(init=False, compare=False)
+    """The norm that bounds every term."""
+    batch_size: int = field(init=False, compare=False)
+    """The expected or exact size of a batch."""
+    takes_all: bool = field(init=False, compare=False)
+    """Whether every step takes every example."""
+
+    def __post_init__(self) -> None:
+        """Settle what follows from the rule; an error where there can be no such step."""
+        size = self.rule.checked_size(self.num_examples)
+        settled = {"clip_norm": self.rule.clip_norm, "batch_size": size, "takes_all": size == self.num_examples}
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
     # ---------------------------------------------------------------- what a subclass writes
 
@@ -183,21 +196,6 @@ class GradientSteps(Query):
     def shape(self) -> tuple[int, ...]:
         """A flat vector of parameters."""
         return (self.num_parameters,)
-
-    @property
-    def batch_size(self) -> int:
-        """The expected or exact size of a batch."""
-        return self.rule.checked_size(self.num_examples)
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether every step takes every example."""
-        return self.batch_size == self.num_examples
-
-    @property
-    def clip_norm(self) -> float:
-        """The norm that bounds every term."""
-        return self.rule.clip_norm
 
     @property
     def most_at_once(self) -> int:

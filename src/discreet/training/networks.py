@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays
 from discreet.ops.affine_calls import register_affine
-from discreet.ops.rows import row_product
+from discreet.ops.rows import damp_rows, row_product
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -185,6 +185,11 @@ class Head(nn.Module):
         blocks[0] = torch.eye(classes)
 
 
+def scaled_rows(noisy: Tensor, noise_std: float, *, evidence: bool) -> Tensor:
+    """What a head reads of noisy rows: weighed as evidence under Gaussian noise is, or damped."""
+    return noisy / (1 + noise_std**2) if evidence else damp_rows(noisy / (1 + noise_std))
+
+
 class OwnView(nn.Module):
     """What the encoder alone says of a node: class probabilities, or their logarithms for noisy steps."""
 
@@ -208,6 +213,42 @@ class HeadBeside(nn.Module):
     def forward(self, own: Tensor, cached: Tensor) -> Tensor:
         """Logits."""
         logits: Tensor = self.head(torch.cat([own, cached], dim=1))
+        return logits
+
+
+FLATTENED = 1.5
+"""Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
+
+MOST_LOG_ODDS = 20.0
+"""No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
+
+
+class BoundedView(nn.Module):
+    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
+        """One row per node."""
+        logits = torch.nan_to_num(self.network(features))
+        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-MOST_LOG_ODDS)
+
+
+class Weigher(nn.Module):
+    """Two weights: logits = w₁·(what the node model says) + w₂·(what the evidence says), and nothing else."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        """Begin with Bayes' rule on a flattened node model."""
+        super().__init__()
+        self.weights = Linear(2, 1, generator)
+        with torch.no_grad():
+            self.weights.weight.copy_(torch.tensor([[1 / FLATTENED], [1.0]]))
+
+    def forward(self, own: Tensor, evidence: Tensor) -> Tensor:
+        """One number per class."""
+        logits: Tensor = self.weights(torch.stack([own, evidence], dim=2)).squeeze(2)
         return logits
 
 

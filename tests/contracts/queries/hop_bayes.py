@@ -10,15 +10,14 @@ import torch
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.feature_model import LENGTH_NORM, ROW_NORM
-from discreet.methods.hop_bayes.combiner import BoundedView, Weigher
-from discreet.methods.hop_bayes.evidence import receiver_mask
-from discreet.methods.hop_bayes.stages import count_receivers
+from discreet.methods.hop_bayes.stages import count_receivers, receiver_mask
 from discreet.ops.rows import LENGTH_COLUMNS
 from discreet.privacy.levels import parse_level
 from discreet.queries.evidence import ReceivedLabels, ReceivedMessages
 from discreet.queries.gradients import OwnRecordSteps, StepRule
 from discreet.queries.links import LabelLinks, LinkTable
 from discreet.testing import QueryCase
+from discreet.training.networks import BoundedView, Weigher
 from tests.contracts.queries.hostile import hostile_network, hostile_parameters, hostile_rows
 from tests.contracts.queries.levels import NODE_LEVELS, failure_of
 

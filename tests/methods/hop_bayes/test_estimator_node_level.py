@@ -22,10 +22,9 @@ from discreet.graph.synthetic import csbm
 from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
-from discreet.methods.hop_bayes.combiner import bounded_likelihoods
 from discreet.methods.hop_bayes.estimator import HopBayes
 from discreet.methods.hop_bayes.evidence import Received
-from discreet.methods.hop_bayes.reading import class_likelihoods
+from discreet.methods.hop_bayes.reading import bounded_likelihoods, class_likelihoods
 from discreet.methods.hop_bayes.stages import EVIDENCE, LINKS, NODE_MODEL, WEIGHTS
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
@@ -358,7 +357,7 @@ def test_strong_evidence_keeps_its_order() -> None:
     fitted = model("node", 30.0, steps=2, insecure_noise_seed=1).fit(split(csbm(num_nodes=200), "75/10/15", 0))
     released = fitted.evidence_.graphs[0]
     loud, noise_std = Received(released.ids, 1000 * released.sums), fitted.evidence_.noise_std
-    found = bounded_likelihoods(loud, 200, noise_std, fitted.links_)[loud.ids]
+    found = bounded_likelihoods(loud.sums, loud.scale * noise_std, fitted.links_)
     raw = class_likelihoods(loud.sums, noise_std, fitted.links_)
     assert (found.argmax(axis=1) == raw.argmax(axis=1)).all()
     assert (np.sort(found, axis=1)[:, -2] < 0).mean() > 0.9

@@ -29,7 +29,7 @@ from discreet.methods.declaration import DIVIDES_BY_DEGREES
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Hops, Norm, Rate, Share, Steps, Width
-from discreet.methods.trained import StartsHead, TakesEncoder, WeighsClasses, class_shares, scaled_rows, with_weights
+from discreet.methods.trained import StartsHead, TakesEncoder, WeighsClasses, class_shares, with_weights
 from discreet.ops.rows import damp_rows, finite_rows, normalize_rows
 from discreet.ops.sparse import Aggregation, hop_matrix, map_rows
 from discreet.privacy.levels import Level, NoPrivacy
@@ -47,6 +47,7 @@ from discreet.training.networks import (
     OwnView,
     modules_state,
     restore_modules,
+    scaled_rows,
     widths_of,
 )
 from discreet.training.private import Descent, train_privately

@@ -1,7 +1,7 @@
 """The posterior: what the node model says of a node and what it received, in one; the last step of hop-bayes.
 
-Where labels are public :class:`Combiner` learns from them; where they are private two weights are trained by noisy
-steps (:class:`Weigher`).
+:class:`Combiner` learns from public labels. Where they are private two weights are trained by noisy steps
+(``training.networks.Weigher``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from discreet.arrays import Array, Arrays, FloatArray
 from discreet.graph.parts import PublicPart
@@ -22,18 +22,14 @@ from discreet.methods.hop_bayes.reading import (
     LinkModel,
     Reader,
     blocks,
-    class_likelihoods,
     estimate_strength,
     fit_weights,
     some_rows,
     weighed,
 )
 from discreet.ops.rows import mapped_by_threads, portions
-from discreet.ops.sparse import SparseMatrix
 from discreet.training.descent import Progress, TrainOptions
-from discreet.training.networks import Head, Linear, module_state, restore_module
-
-# -------------------------------------------------------------------- public labels
+from discreet.training.networks import Head, module_state, restore_module
 
 
 class Combiner:
@@ -126,49 +122,3 @@ class Combiner:
         """Inverse of :meth:`state`."""
         self.weights, self.reader = state["weights"], Reader(state["reader"])
         self.head = restore_module("head", self._hub_reader.zero_head(device), state) if has_head else None
-
-
-# -------------------------------------------------------------------- private labels
-
-FLATTENED = 1.5
-"""Networks trained by noisy steps are too sure of themselves: by how much their logits are divided to begin with."""
-
-MOST_LOG_ODDS = 20.0
-"""No class is held to be less likely than the likeliest by more than a factor with this logarithm."""
-
-
-class BoundedView(nn.Module):
-    """The node model's log-probabilities less their largest, bounded, so that an extreme record stays a number."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, features: Tensor | SparseMatrix) -> Tensor:
-        """One row per node."""
-        logits = torch.nan_to_num(self.network(features))
-        return (logits - logits.amax(dim=1, keepdim=True)).clamp_min(-MOST_LOG_ODDS)
-
-
-class Weigher(nn.Module):
-    """Two weights: logits = w₁·(what the node model says) + w₂·(what the evidence says), and nothing else."""
-
-    def __init__(self, generator: torch.Generator) -> None:
-        """Begin with Bayes' rule on a flattened node model."""
-        super().__init__()
-        self.weights = Linear(2, 1, generator)
-        with torch.no_grad():
-            self.weights.weight.copy_(torch.tensor([[1 / FLATTENED], [1.0]]))
-
-    def forward(self, own: Tensor, evidence: Tensor) -> Tensor:
-        """One number per class."""
-        logits: Tensor = self.weights(torch.stack([own, evidence], dim=2)).squeeze(2)
-        return logits
-
-
-def bounded_likelihoods(received: Received, num_nodes: int, noise_std: float, links: LinkModel) -> FloatArray:
-    """What the evidence says of every node, at most 0 and bounded below; zero where a node is no receiver."""
-    rows = np.zeros((num_nodes, received.sums.shape[1]))
-    found = class_likelihoods(received.sums, received.scale * noise_std, links)
-    rows[received.ids] = np.maximum(found - found.max(axis=1, keepdims=True), -MOST_LOG_ODDS)
-    return rows

@@ -32,11 +32,11 @@ from discreet.mechanisms.gaussian import check_rows
 from discreet.methods import hop_bayes
 from discreet.methods.extension import unpaid_edges
 from discreet.methods.feature_model import FeatureModel
-from discreet.methods.hop_bayes.combiner import BoundedView, Combiner, Weigher, bounded_likelihoods
-from discreet.methods.hop_bayes.evidence import Evidence, Received, receiver_mask
+from discreet.methods.hop_bayes.combiner import Combiner
+from discreet.methods.hop_bayes.evidence import Evidence, Received
 from discreet.methods.hop_bayes.hubs import HubReader, asks_for_hubs
 from discreet.methods.hop_bayes.node_model import NodeModel, labels_are_few
-from discreet.methods.hop_bayes.reading import LinkModel
+from discreet.methods.hop_bayes.reading import LinkModel, bounded_likelihoods
 from discreet.methods.hop_bayes.stages import (
     EVIDENCE,
     LINKS,
@@ -52,6 +52,7 @@ from discreet.methods.hop_bayes.stages import (
     noise_of_average,
     notes_on_records,
     notes_on_shared_evidence,
+    receiver_mask,
     record_stages,
     records_evidence_stage,
 )
@@ -68,7 +69,7 @@ from discreet.queries.evidence import arranged_sums, message_bound
 from discreet.queries.gradients import planned_parameters
 from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress
-from discreet.training.networks import MLP, module_state, restore_module, widths_of
+from discreet.training.networks import MLP, BoundedView, Weigher, module_state, restore_module, widths_of
 from discreet.training.private import Descent, train_privately
 
 REPEATED, HALF_AT = 0.08, 4.0
@@ -364,7 +365,8 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
 
     def _likelihoods(self, received: Received, part: PublicPart) -> Tensor:
         """What released rows say of each class, where records are private; zero for ids that are not receivers."""
-        rows = bounded_likelihoods(received, part.num_nodes, self.evidence_.noise_std, self.links_)
+        rows, noise_std = np.zeros((part.num_nodes, part.num_classes)), received.scale * self.evidence_.noise_std
+        rows[received.ids] = bounded_likelihoods(received.sums, noise_std, self.links_)
         return torch.tensor(rows, dtype=torch.float32, device=self._device)
 
     # ---------------------------------------------------------------- one more graph

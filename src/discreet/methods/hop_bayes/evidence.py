@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Array, Arrays, BoolArray, FloatArray, IntArray
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.methods.hop_bayes.hubs import hub_messages
-from discreet.methods.hop_bayes.stages import count_receivers, evidence_name, second_name
+from discreet.methods.hop_bayes.stages import evidence_name, second_name
 from discreet.queries.evidence import message_bound
 
 
@@ -152,13 +152,3 @@ class Evidence:
             received = state[f"receivers.{number}"], state[f"cache.{number}"]
             evidence.keep(Received(*received, hubs, float(scales[number])))
         return evidence
-
-
-# -------------------------------------------------------------------- who receives
-
-
-def receiver_mask(part: PublicPart, receivers: str) -> BoolArray:
-    """Which ids get evidence: public, see :func:`count_receivers`."""
-    if part.train_mask is None or count_receivers(part.facts, receivers) == part.num_nodes:
-        return np.ones(part.num_nodes, dtype=np.bool_)
-    return ~part.train_mask

@@ -1,7 +1,7 @@
 """What a node's own features say of its class: the first step of hop-bayes.
 
 Where features and labels are public it is :class:`NodeModel`; where they are private it is a network that is trained by
-noisy steps, whose view is bounded (``combiner.BoundedView``).
+noisy steps, whose view is bounded (``training.networks.BoundedView``).
 """
 
 from __future__ import annotations

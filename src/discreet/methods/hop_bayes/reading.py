@@ -15,6 +15,7 @@ from scipy.stats import gamma
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.ops.rows import mapped_by_threads, portions
+from discreet.training.networks import MOST_LOG_ODDS
 
 _RAREST = 0.02
 """A link between two classes is never held to be rarer than this share of what chance gives."""
@@ -157,6 +158,12 @@ def class_likelihoods(
     with mapped_by_threads(len(sums)) as each:
         list(each(integrate, portions(len(sums))))
     return total
+
+
+def bounded_likelihoods(sums: FloatArray, noise_std: float, links: LinkModel) -> FloatArray:
+    """:func:`class_likelihoods` less the largest of each row, bounded as the node model's view is."""
+    found = class_likelihoods(sums, noise_std, links)
+    return np.maximum(found - found.max(axis=1, keepdims=True), -MOST_LOG_ODDS)
 
 
 def estimate_strength(sums: FloatArray, noise_std: float, links: LinkModel) -> float:

@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from discreet.arrays import BoolArray
 from discreet.graph.graph import PublicFacts
+from discreet.graph.parts import PublicPart
 from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
@@ -59,6 +63,13 @@ def count_receivers(facts: PublicFacts, receivers: str) -> int:
     """How many ids get evidence: those outside the training set, or all where that leaves none."""
     outside = facts.num_nodes - facts.num_train
     return facts.num_nodes if receivers == "all" or outside == 0 else outside
+
+
+def receiver_mask(part: PublicPart, receivers: str) -> BoolArray:
+    """Which ids get evidence: public, see :func:`count_receivers`."""
+    if part.train_mask is None or count_receivers(part.facts, receivers) == part.num_nodes:
+        return np.ones(part.num_nodes, dtype=np.bool_)
+    return ~part.train_mask
 
 
 @dataclass(frozen=True)

@@ -22,19 +22,19 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.extension import unpaid_edges
-from discreet.methods.trained import StartsHead, WeighsClasses, scaled_rows, with_weights
+from discreet.methods.trained import StartsHead, WeighsClasses, with_weights
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
 from discreet.privacy.query import Query
 from discreet.queries.kept_edges import KEY, refuse_thinned
 from discreet.training.descent import Progress, train_beside, train_on_features
-from discreet.training.networks import MLP, Head, OwnView, modules_state, restore_modules, widths_of
+from discreet.training.networks import MLP, Head, OwnView, modules_state, restore_modules, scaled_rows, widths_of
 
 
 @dataclass(eq=False, repr=False)
 class ProgressiveClassifier(WeighsClasses, StartsHead):
-    """A classifier in stages; a subclass says what nodes tell (:meth:`_told`) and how it is asked for (:meth:`_query`).
+    """A classifier in stages: a subclass says what nodes tell (:meth:`_messages`) and how it is asked (:meth:`_query`).
 
     Parameters
     ----------
