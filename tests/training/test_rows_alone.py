@@ -129,6 +129,6 @@ def test_what_would_go_wrong(planted, generator, monkeypatch):
         monkeypatch.setattr(networks, "row_product", torch.matmul)
     network = MLP([33, 20, CLASSES], "selu", 0.0, generator)
     if planted == "selu":
-        network._activation = torch.selu
+        network.activation = torch.selu
     given = features(33, generator)
     assert differ(network, lambda chosen: network(given[chosen]), generator)

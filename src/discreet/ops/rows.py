@@ -282,6 +282,30 @@ def row_product(rows: Tensor, weight: Tensor) -> Tensor:
     return product if rows.ndim == 2 else product.reshape(*rows.shape[:-1], outputs)
 
 
+def weight_slope(rows: Tensor, slope: Tensor) -> Tensor:
+    """The gradient of :func:`row_product` on a processor with respect to its weight.
+
+    ``rows`` have no gradient themselves, and ``slope`` is that of the product. The tiles are those that autograd has,
+    so that the bits are too.
+    """
+    whole = len(rows) - len(rows) % TILE
+    wide = _padded(slope, columns=_short(slope.shape[1]))
+    found = rows[:whole].t() @ wide[:whole]
+    if whole < len(rows):
+        short = _short(len(rows))
+        found = found + _padded(rows[whole:], rows=short).t() @ _padded(wide[whole:], rows=short)
+    return found[:, : slope.shape[1]]
+
+
+def product_slopes(rows: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
+    """The same where ``rows`` have a gradient too: of the weight, and of the rows."""
+    short, outputs = _short(len(rows)), weight.shape[1]
+    wide = _padded(slope, rows=short, columns=_short(outputs))
+    of_weight = _padded(rows, rows=short).t() @ wide
+    of_rows = wide @ _padded(weight, columns=_short(outputs)).t()
+    return of_weight[:, :outputs], of_rows[: len(rows)]
+
+
 def _short(size: int) -> int:
     """What is missing to a multiple of a tile."""
     return -size % TILE

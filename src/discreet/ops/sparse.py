@@ -133,6 +133,11 @@ class SparseMatrix:
         """The chosen rows."""
         return SparseMatrix(self._scipy[index], self.device)
 
+    def transposed_product(self, dense: Tensor) -> Tensor:
+        """The product of the transpose with a dense matrix."""
+        with one_thread_if(self.work(dense) < _SMALL):
+            return self.transposed @ dense
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         """The product with a dense matrix."""
         product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
@@ -150,8 +155,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor]:
-        with one_thread_if(ctx.matrix.work(grad[0]) < _SMALL):
-            return None, ctx.matrix.transposed @ grad[0]
+        return None, ctx.matrix.transposed_product(grad[0])
 
 
 def _row_by_row(matrix: Tensor, dense: Tensor) -> Tensor:
@@ -277,7 +281,7 @@ def select_rows(features: Tensor | SparseMatrix, index: Tensor) -> Tensor | Spar
     """The chosen rows of either kind."""
     if isinstance(features, SparseMatrix):
         return features.rows(index.cpu().numpy())
-    return features[index]
+    return features.index_select(0, index)
 
 
 # -------------------------------------------------------------------- sums over edges, for answers to private data

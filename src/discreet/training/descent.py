@@ -18,6 +18,7 @@ from discreet.arrays import Arrays, IntArray
 from discreet.errors import GraphError
 from discreet.graph.parts import PublicPart
 from discreet.ops.sparse import AT_ONCE, SparseMatrix, feature_tensor, one_thread_if, select_rows
+from discreet.training.direct import direct_gradients
 from discreet.training.networks import MLP, Begun, generators_of
 from discreet.training.recorded import WORTH_RECORDING, RecordedPasses, adam_rates
 
@@ -55,6 +56,7 @@ class Adam:
         self._eps = eps
         self._steps = 0
         self._in_one_pass = all(p.device.type == "cpu" and p.is_contiguous() for p in self._parameters)
+        self._count = torch.zeros(())
         self._first = [torch.zeros_like(p) for p in self._parameters]
         self._second = [torch.zeros_like(p) for p in self._parameters]
 
@@ -91,7 +93,7 @@ class Adam:
             self._first,
             self._second,
             [],
-            [torch.tensor(float(self._steps))] * len(self._parameters),
+            [self._count.fill_(self._steps)] * len(self._parameters),
             lr=learning_rate,
             beta1=beta1,
             beta2=beta2,
@@ -218,17 +220,78 @@ def train(
     every batch and asks nothing of the device, so that a step can be recorded on a GPU.
     """
     parameters = [p for p in network.parameters() if p.requires_grad]
-    optimizer = Adam(parameters, weight_decay=options.weight_decay)
-    size, passes = options.course(len(rows))
-    steps = passes * -(-len(rows) // size)
-    rates = [options.learning_rate * cosine(step * options.epochs // steps, options.epochs) for step in range(steps)]
-    weights = None if options.class_weights is None else torch.tensor(options.class_weights, device=labels.device)
+    weights = _weights(options, labels)
 
     def gradients(batch: Tensor) -> Sequence[Tensor]:
         return torch.autograd.grad(nn.functional.cross_entropy(forward(batch), labels[batch], weights), parameters)
 
     network.train()
-    if steady and labels.device.type == "cuda" and passes * (len(rows) // size) >= WORTH_RECORDING:
+    _descend(network, gradients, rows, options, generator, title, progress, on_epoch, steady=steady)
+    network.eval()
+
+
+def train_on_rows(
+    network: nn.Module,
+    read: Callable[[Tensor], Tensor | SparseMatrix],
+    labels: Tensor,
+    rows: Tensor,
+    options: TrainOptions,
+    generator: torch.Generator,
+    *,
+    title: str = "training",
+    progress: Progress | None = None,
+    on_epoch: Callable[[], None] | None = None,
+    steady: bool = False,
+) -> None:
+    """:func:`train` of a network that reads each row by itself: ``read(batch)`` gives what it is shown of those rows.
+
+    The result is the same; gradients of networks that ``training.direct`` knows are found without autograd.
+    """
+    network.train()
+    direct = direct_gradients(network, _weights(options, labels))
+    if direct is None:
+        train(
+            network,
+            lambda batch: network(read(batch)),
+            labels,
+            rows,
+            options,
+            generator,
+            title=title,
+            progress=progress,
+            on_epoch=on_epoch,
+            steady=steady,
+        )
+        return
+
+    def gradients(batch: Tensor) -> Sequence[Tensor]:
+        return direct(read(batch), labels.index_select(0, batch))
+
+    _descend(network, gradients, rows, options, generator, title, progress, on_epoch, steady=False)
+    network.eval()
+
+
+def _weights(options: TrainOptions, labels: Tensor) -> Tensor | None:
+    return None if options.class_weights is None else torch.tensor(options.class_weights, device=labels.device)
+
+
+def _descend(
+    network: nn.Module,
+    gradients: Gradients,
+    rows: Tensor,
+    options: TrainOptions,
+    generator: torch.Generator,
+    title: str,
+    progress: Progress | None,
+    on_epoch: Callable[[], None] | None,
+    *,
+    steady: bool,
+) -> None:
+    optimizer = Adam(network.parameters(), weight_decay=options.weight_decay)
+    size, passes = options.course(len(rows))
+    steps = passes * -(-len(rows) // size)
+    rates = [options.learning_rate * cosine(step * options.epochs // steps, options.epochs) for step in range(steps)]
+    if steady and rows.device.type == "cuda" and passes * (len(rows) // size) >= WORTH_RECORDING:
         one_pass = _recorded_passes(network, gradients, optimizer, rows, size, rates, generator)
     else:
         one_pass = _passes(gradients, optimizer, rows, size, rates, generator)
@@ -239,7 +302,6 @@ def train(
             one_pass()
             if progress is not None:
                 progress(title, number + 1, passes)
-    network.eval()
 
 
 def _passes(
@@ -293,13 +355,12 @@ def train_on_features(
     rows = torch.tensor(training_rows(part), device=generator.device)
     everything = select_rows(features, rows) if options.course(len(rows))[0] == len(rows) else None
 
-    def forward(batch: Tensor) -> Tensor:
-        logits: Tensor = network(select_rows(features, batch) if everything is None else everything)
-        return logits
+    def read(batch: Tensor) -> Tensor | SparseMatrix:
+        return select_rows(features, batch) if everything is None else everything
 
     labels = torch.tensor(part.labels, device=generator.device)
     steady = isinstance(features, Tensor)
-    train(network, forward, labels, rows, options, generator, title=title, progress=progress, steady=steady)
+    train_on_rows(network, read, labels, rows, options, generator, title=title, progress=progress, steady=steady)
 
 
 def batches(rows: Tensor, size: int, generator: torch.Generator) -> Iterator[Tensor]:
@@ -352,24 +413,33 @@ def train_beside(
     begun = _begun(network, features, rows)
 
     def seen_by_network(chosen: Tensor) -> Tensor | SparseMatrix | Begun:
-        return select_rows(features, rows[chosen]) if begun is None else Begun(begun.rows[chosen])
+        return select_rows(features, rows[chosen]) if begun is None else Begun(begun.rows.index_select(0, chosen))
 
+    @torch.no_grad()
     def redraw() -> None:
-        network.train()
-        with torch.no_grad():
-            for some in torch.split(places, AT_ONCE):
-                own[some] = 0.0
-                # dropout of the public seed, over public records beside released rows; what is left out costs nothing
-                shown = some[torch.rand(len(some), generator=generator, device=device) >= own_dropout]
-                own[shown] = view(seen_by_network(shown))
-        network.eval()
+        own.zero_()
+        for some in torch.split(places, AT_ONCE):
+            # dropout of the public seed, over public records beside released rows; what is left out costs nothing
+            shown = some[torch.rand(len(some), generator=generator, device=device) >= own_dropout]
+            own[shown] = view(seen_by_network(shown))
 
-    def forward(batch: Tensor) -> Tensor:
-        logits: Tensor = head(seen[batch])
-        return logits
+    def read(batch: Tensor) -> Tensor:
+        return seen.index_select(0, batch)
 
-    given = options.for_head(len(rows))
-    train(head, forward, labels, places, given, generator, title=title, progress=progress, on_epoch=redraw, steady=True)
+    network.train()
+    train_on_rows(
+        head,
+        read,
+        labels,
+        places,
+        options.for_head(len(rows)),
+        generator,
+        title=title,
+        progress=progress,
+        on_epoch=redraw,
+        steady=True,
+    )
+    network.eval()
 
 
 @torch.no_grad()

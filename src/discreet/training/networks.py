@@ -92,13 +92,20 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
         """Zero entries at the given rate and rescale the rest, while training."""
-        if not self.training or self.rate == 0:
-            return x
         if isinstance(x, SparseMatrix):
+            if not self.training or self.rate == 0:
+                return x
             kept = torch.rand(x.nnz, generator=self.generator, device=x.device) >= self.rate
             return x.times((kept / (1 - self.rate)).cpu().numpy())
+        mask = self.mask(x)
+        return x if mask is None else x * mask
+
+    def mask(self, x: Tensor) -> Tensor | None:
+        """A fresh factor for every number: zero at the given rate; None where nothing is dropped."""
+        if not self.training or self.rate == 0:
+            return None
         drawn = torch.rand(x.shape, generator=self.generator, device=x.device)
-        return x * drawn.ge_(self.rate).div_(1 - self.rate)
+        return drawn.ge_(self.rate).div_(1 - self.rate)
 
 
 def generators_of(network: nn.Module) -> set[torch.Generator]:
@@ -127,7 +134,7 @@ class MLP(nn.Module):
         pairs = itertools.pairwise(widths)
         self.layers = nn.ModuleList(Linear(a, b, generator) for a, b in pairs)
         self.dropout = Dropout(dropout, generator)
-        self._activation = ACTIVATIONS[activation]
+        self.activation = ACTIVATIONS[activation]
 
     def begin(self, x: Tensor | SparseMatrix) -> Begun | None:
         """How far rows come before the first dropout: the same in every draw. None where nothing is dropped."""
@@ -147,7 +154,7 @@ class MLP(nn.Module):
 
     def _activated(self, layer: nn.Module, x: Tensor | SparseMatrix) -> Tensor:
         hidden = layer(x)
-        return self._activation(nn.functional.layer_norm(hidden, hidden.shape[-1:]))
+        return self.activation(nn.functional.layer_norm(hidden, hidden.shape[-1:]))
 
     def forward(self, x: Tensor | SparseMatrix | Begun) -> Tensor:
         """Logits or embeddings: the last layer is linear."""
