@@ -180,11 +180,15 @@ def test_an_estimator_of_yours_may_hold_one_of_ours_and_be_cross_validated(graph
     assert np.isfinite(scores).all()
 
 
-def test_names_of_classes_are_members_of_classes_(graph):
-    named = dataclasses.replace(graph, class_names=("legit", "fraud", "other")[: graph.num_classes])
-    for given, names in ((named, named.class_names), (graph, tuple(range(graph.num_classes)))):
-        model = discreet.GAP(PRIVACY, epochs=1).fit(given)
-        found, numbers = model.predict_names(given), model.predict(given)
-        assert set(found) <= set(model.classes_)
-        assert [names[number] for number in numbers] == list(found)
-        assert list(model.predict_names(given, nodes=[0])) == [found[0]]
+@pytest.mark.parametrize("names", [("legit", "fraud", "other"), ("1", "2", "10"), None])
+def test_predict_gives_members_of_classes_(graph, names):
+    """Names of classes; numbers where they have none, or where a table of numbers would be read as such."""
+    given = dataclasses.replace(graph, class_names=None if names is None else names[: graph.num_classes])
+    model = discreet.GAP(PRIVACY, epochs=1).fit(given)
+    wanted = range(graph.num_classes) if names is None else map(int, names) if names[0] == "1" else names
+    assert model.classes_.tolist() == list(wanted)[: graph.num_classes]
+    found, numbers = model.predict(given), model.predict_proba(given).argmax(axis=1)
+    np.testing.assert_array_equal(found, model.classes_[numbers])
+    assert list(model.predict(given, nodes=[0])) == [found[0]]
+    right = (numbers == graph.labels)[graph.test_mask & (graph.labels >= 0)]
+    assert model.score(given) == right.mean()

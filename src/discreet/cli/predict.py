@@ -112,13 +112,19 @@ def predict(
     warn_of_ranges(graph, estimator._checked_privacy().level)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
-    table = prediction_table(graph, rows, found, list(estimator.classes_), top)
+    table = prediction_table(graph, rows, found, _classes_written(estimator), top)
     if shown.per_owner:
         write_for_owners(out, table)
     else:
         _warn_of_many_owners(estimator, audience, len(table))
         write_predictions(out, table)
     report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)
+
+
+def _classes_written(estimator: NodeClassifier) -> list[str | int]:
+    """Names of classes as text, also where they are numbers; numbers where there are no names."""
+    names = estimator.schema_.classes
+    return estimator.classes_.tolist() if names is None else list(names)
 
 
 def _predict_blocks(
@@ -135,7 +141,7 @@ def _predict_blocks(
         found = estimator.predict_proba(graph, audience=audience, public=public_graph, uncovered=uncovered)
         _warn_of_many_owners(estimator, audience, len(found))
         rows = (np.arange(block.rows.start, block.rows.stop) for block in opened.manifest.blocks)
-        classes = list(estimator.classes_)
+        classes = _classes_written(estimator)
         return write_prediction_blocks(out, (prediction_table(graph, ids, found[ids], classes) for ids in rows))
 
 

@@ -430,7 +430,7 @@ class Graph:
 
 def no_mask(name: object) -> GraphError:
     """Why there is no mask of that name, and what to do."""
-    if name not in MASKS:
+    if not isinstance(name, str) or name not in MASKS:
         return GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r:.60}")
     return GraphError(
         f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '

@@ -35,6 +35,7 @@ from discreet.errors import (
 from discreet.files import to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, OWN_SPLIT, Graph, PublicFacts, SplitBy
+from discreet.graph.labels import class_values
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
@@ -137,9 +138,9 @@ class NodeClassifier(BaseEstimator):
         labels are public and predictions read released values alone; refused elsewhere.
 
     Attributes of a fitted estimator: ``plan_``, ``certificate_``, ``public_`` (the graph's public facts),
-    ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (names of the classes, or their numbers;
-    ``predict`` gives positions in it, ``predict_names`` its members), ``n_features_in_``, and ``feature_names_in_``
-    where features have names.
+    ``epsilon_spent_``, ``fit_seconds_``; and as in scikit-learn ``classes_`` (what ``predict`` gives: names of the
+    classes, or numbers where they have none or where every name is a number), ``n_features_in_``, and
+    ``feature_names_in_`` where features have names.
     ``split_`` says how the graph was split: as ``discreet.split`` was told, or ``own`` where its masks came with it.
     ``schema_`` says how tables are read for this model: pass it on when you read the tables of next month.
     """
@@ -428,8 +429,8 @@ class NodeClassifier(BaseEstimator):
 
     def _set_schema(self, schema: Schema) -> None:
         """Keep what columns and classes mean; it is public, and part of the model."""
-        names = np.arange(self.public_.num_classes) if schema.classes is None else np.array(schema.classes)
-        self.schema_, self.classes_ = schema, names
+        names = schema.classes
+        self.schema_, self.classes_ = schema, class_values(range(self.public_.num_classes) if names is None else names)
         self.n_features_in_ = self.public_.num_features
         if schema.features is not None:
             self.feature_names_in_ = np.array(schema.features, dtype=object)
@@ -570,17 +571,14 @@ class NodeClassifier(BaseEstimator):
             found = decided(found, self.decision_weights_)
         return found if rows is None else found[rows]
 
-    def predict(self, graph: GraphLike, **options: Any) -> IntArray:
-        """The number of the most probable class, its position in ``classes_``; options as in :meth:`predict_proba`.
+    def predict(self, graph: GraphLike, **options: Any) -> Array:
+        """The most probable class, a member of ``classes_`` as in scikit-learn; options as in :meth:`predict_proba`.
 
-        (scikit-learn's classifiers give members of ``classes_``: see :meth:`predict_names`. Labels of a graph are
-        numbers, so these compare with them.)
+        It is the class as tables write it. ``graph.labels`` holds positions in ``classes_``: compare these with
+        ``predict_proba(graph).argmax(axis=1)``, or let :meth:`score` compare.
         """
-        return self.predict_proba(graph, **options).argmax(axis=1)
-
-    def predict_names(self, graph: GraphLike, **options: Any) -> Array:
-        """The most probable class as a member of ``classes_``: its name, or its number where classes have no names."""
-        return self.classes_[self.predict(graph, **options)]
+        numbers = self.predict_proba(graph, **options).argmax(axis=1)
+        return self.classes_[numbers]
 
     @overload
     def score(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from discreet.arrays import FloatArray, IntArray
+from discreet.arrays import FloatArray, SingleArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
@@ -19,8 +19,8 @@ from discreet.privacy.query import NO_BOUND, PROVED_HERE, Bound, Query
 class Predicts(Protocol):
     """A released model."""
 
-    def predict(self, graph: Graph, **options: Any) -> IntArray:
-        """The class of every node."""
+    def predict_proba(self, graph: Graph, **options: Any) -> SingleArray:
+        """Class probabilities, one row per node."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ValidationHits(Query):
     def answer(self, private: PrivatePart, *, model: Predicts, **inputs: Any) -> FloatArray:
         """The count, as a vector of one entry."""
         graph = private.graph
-        predicted = model.predict(graph, audience="owner", uncovered=True)
+        predicted = model.predict_proba(graph, audience="owner", uncovered=True).argmax(axis=1)
         right = (predicted == graph.labels) & (graph.labels >= 0) & graph.mask("val")
         return np.array([float(right.sum())])
 
