@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,3 +108,32 @@ def test_labels() -> None:
     expected = local.label_confusion(num_classes=4, epsilon=1.0)[2]
     assert np.bincount(told) / 20_000 == pytest.approx(expected, abs=0.02)
     assert local.encode_label(2, num_classes=4, epsilon=29.0) == 2
+
+
+RANGE: dict[str, Any] = {"feature_range": (0, 1), "epsilon": 1.0}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: local.encode("x", **RANGE),
+        lambda: local.encode([1j], **RANGE),
+        lambda: local.encode([10**400], **RANGE),
+        lambda: local.encode(np.ma.masked_array([0.5], [True]), **RANGE),
+        lambda: local.encode_many("x", **RANGE),
+        lambda: local.rectify(None, **RANGE),
+        lambda: local.rectify([1j], **RANGE),
+        lambda: local.encode([0.5], feature_range=(0, 10**400), epsilon=1.0),
+        lambda: local.encode([0.5], feature_range=(0, 1), epsilon=10**400),
+        lambda: local.encode([0.5], **RANGE, mechanism="gaussian", delta="x"),
+        lambda: local.encode([0.5], **RANGE, outside=np.array(["clip", "refuse"])),
+        lambda: local.encode([0.5], **RANGE, insecure_rng=3),
+        lambda: local.encode_label(1, num_classes="x", epsilon=1.0),
+        lambda: local.encode_label(1, num_classes=2, epsilon="x"),
+        lambda: local.encode_labels([0, 1], num_classes=2, epsilon=None),
+        lambda: local.label_confusion(num_classes=2, epsilon=10**400),
+    ],
+)
+def test_what_is_no_record_and_no_setting(call: Callable[[], Any]) -> None:
+    with pytest.raises(ParameterError):
+        call()

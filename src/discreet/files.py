@@ -169,6 +169,10 @@ def _remove(path: Path) -> None:
 
 def expand_home(path: str | os.PathLike[str]) -> Path:
     """The path with ``~`` or ``~NAME`` at its start as that home folder; as it is where nobody has one."""
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise InvalidInputError(f"a path must be a text or a pathlib.Path, not {type(path).__name__}")
+    if "\0" in os.fspath(path):
+        raise InvalidInputError(f"the path {shown(path)} holds a NUL, which no name of a file can")
     return Path(os.path.expanduser(path))
 
 
@@ -188,7 +192,7 @@ def read_text(path: Path, what: str) -> str:
             raise DataNotFoundError(f"there is no {what} at {path}")
         if path.stat().st_size > TEXT_BYTES:
             raise InvalidInputError(f"{path} is larger than {TEXT_BYTES >> 20} MiB, too large for a {what}")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a mark
     except UnicodeDecodeError:
         raise InvalidInputError(f"{path} is not text in UTF-8") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

@@ -49,6 +49,8 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # a whole number of more than 4,300 digits
         return "a number of thousands of digits"
+    except Exception:  # an object of somebody else's that cannot even be shown
+        return type(value).__name__
     most = 60  # characters, so that the sentence stays one
     return text if len(text) <= most else f"{text[:most]}…"
 
@@ -113,6 +115,10 @@ EXAMPLES = Count(1, 10**9)
 """Nodes in a batch, sources, walks: more than any graph here holds."""
 THREADS = Count(1, 1024)
 """Threads and processes: torch crashes when the system gives it no more."""
+BINS = Count(0, 10_000)
+"""Bins of scores in a noisy table; zero is none."""
+SCORE_NOISE = Limit(1e-9, 1e9)
+"""Noise on the number of hits by which a search selects."""
 TRIALS = Count(1, 100_000)
 """Candidates of a search, seeds of a suite and its trials: each is a fit."""
 SAMPLES = Count(0, 10**9)

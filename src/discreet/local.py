@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from discreet.arrays import Array, FloatArray, IntArray
 from discreet.errors import ParameterError
+from discreet.limits import CLASSES
 from discreet.mechanisms.bits import NoiseSource, Randomness
-from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, feature_encoder
+from discreet.mechanisms.local.encoders import FEATURE_MECHANISMS, checked_epsilon, feature_encoder
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.multi_bit import best_sampled
 from discreet.mechanisms.local.randomized_response import RandomizedResponse
@@ -75,7 +76,7 @@ def encode(
 
     Guarantee: ε-differential privacy for the whole record ((ε, δ) for ``gaussian``), see the mechanism's class.
     """
-    row = np.asarray(record, dtype=np.float64)
+    row = _numbers(record, "a record")
     if row.ndim != 1:
         raise ParameterError(f"a record is a flat array of features, not of shape {row.shape}; see encode_many")
     encoder = feature_encoder(mechanism, width=len(row), feature_range=feature_range, epsilon=epsilon, delta=delta)
@@ -91,7 +92,7 @@ def encode_label(
     """
     if isinstance(label, bool) or not isinstance(label, int | np.integer):
         raise ParameterError(f"label must be a whole number, not {label!r}")
-    return RandomizedResponse(float(epsilon), num_classes).encode(int(label), _rng(insecure_rng))
+    return _response(epsilon, num_classes).encode(int(label), _rng(insecure_rng))
 
 
 # -------------------------------------------------------------------- many records at once
@@ -111,7 +112,7 @@ def encode_many(
 
     For a holder of many records, and for simulations. The reports of ``multi-bit`` are CSR where they are sparse.
     """
-    given = rows.tocsr() if hasattr(rows, "tocsr") else np.asarray(rows, dtype=np.float64)
+    given = rows.tocsr() if hasattr(rows, "tocsr") else _numbers(rows, "rows")
     if given.ndim != 2:
         raise ParameterError(f"rows must be a matrix, one record per row, not of shape {given.shape}")
     encoder = feature_encoder(
@@ -124,7 +125,7 @@ def encode_labels(
     labels: npt.ArrayLike, *, num_classes: int, epsilon: float, insecure_rng: np.random.Generator | None = None
 ) -> IntArray:
     """:func:`encode_label` on every label, each by itself."""
-    return RandomizedResponse(float(epsilon), num_classes).encode_rows(np.asarray(labels), _rng(insecure_rng))
+    return _response(epsilon, num_classes).encode_rows(np.asarray(labels), _rng(insecure_rng))
 
 
 # -------------------------------------------------------------------- where reports arrive
@@ -139,7 +140,9 @@ def rectify(
     delta: float | None = None,
 ) -> FloatArray:
     """Unbiased features, dense, from one report or many, with the settings that the owners encoded with."""
-    dense = np.asarray(reports.toarray() if hasattr(reports, "toarray") else reports)
+    dense = _numbers(reports.toarray() if hasattr(reports, "toarray") else reports, "reports")
+    if dense.ndim == 0:
+        raise ParameterError("reports must be one report, a flat array, or a matrix of them, one per row")
     encoder = feature_encoder(
         mechanism, width=dense.shape[-1], feature_range=feature_range, epsilon=epsilon, delta=delta
     )
@@ -148,8 +151,27 @@ def rectify(
 
 def label_confusion(*, num_classes: int, epsilon: float) -> FloatArray:
     """The probability of each reported class (column), given the true one (row)."""
-    return RandomizedResponse(float(epsilon), num_classes).confusion()
+    return _response(epsilon, num_classes).confusion()
+
+
+def _numbers(given: Any, what: str) -> FloatArray:
+    """An array of real numbers; masked entries, which have no value, are refused."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind in "cmM" or (isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given)):
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{what} must hold real numbers alone, in an array") from None
+
+
+def _response(epsilon: float, num_classes: int) -> RandomizedResponse:
+    """The mechanism of labels; a budget that is no number, and a count that is none, are refused."""
+    CLASSES.check("the number of classes", num_classes)
+    return RandomizedResponse(checked_epsilon(epsilon), num_classes)
 
 
 def _rng(insecure: np.random.Generator | None) -> Randomness:
+    if insecure is not None and not isinstance(insecure, np.random.Generator):
+        raise ParameterError(f"insecure_rng must be a numpy.random.Generator, not {type(insecure).__name__}")
     return NoiseSource().stream("report") if insecure is None else insecure

@@ -38,6 +38,14 @@ def test_a_file_gives_options_and_the_command_line_wins(capsys: pytest.CaptureFi
     assert json.loads(run(capsys, "plan", "--config", "run.toml", "--json")[1])["epsilon"] == 2
 
 
+def test_a_file_of_windows(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line ends, and the mark that editors there put first."""
+    Path("run.toml").write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
+    code, out, err = run(capsys, "plan", "--config", "run.toml", "--json")
+    assert code == 0, err
+    assert json.loads(out)["epsilon"] == 2
+
+
 def test_a_run_is_written_and_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--config", "run.toml", "--seed", "3", "--save-config", "again.toml", "--json"]
     code, first, err = run(capsys, "train", *options, "--out", "release")
@@ -58,6 +66,8 @@ def test_a_run_is_written_and_repeated(capsys: pytest.CaptureFixture[str]) -> No
         ("epsilonn = 1", "did you mean epsilon?"),
         ("epsilon = [", "not valid TOML"),
         ("undirected = 3", "switch"),
+        ("epsilon = true", "cannot be True"),
+        ('set = "hops=2"', "must be a list"),
         ("epsilon = 'four'", "epsilon"),
         ("level = 2020-01-01", "level"),
         ("[set]\nhidden = 2020-01-01", "set"),

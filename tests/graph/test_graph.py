@@ -94,7 +94,7 @@ class TestFromEdges:
         ({"features": [[1e300], [0.0], [0.0], [0.0]]}, "infinite"),
         ({"features": [1.0, 2.0, 3.0, 4.0]}, "one row per node"),
         ({"features": [["a"], ["b"], ["c"], ["d"]]}, "real numbers"),
-        ({"features": [[1.0], [1.0, 2.0], [1.0], [1.0]]}, "real numbers"),
+        ({"features": [[1.0], [1.0, 2.0], [1.0], [1.0]]}, "cannot be read as an array"),
         ({"features": X * 1j}, "real numbers"),
         ({"features": sp.csr_array(X * 1j)}, "real numbers"),
         ({"features": np.zeros((0, 3)), "labels": [], "sources": [], "targets": []}, "no nodes"),

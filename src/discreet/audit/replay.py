@@ -35,9 +35,12 @@ from discreet.audit.refusals import OneSidedRefusalError, check_refusals, refusa
 from discreet.audit.small_graphs import graph_at, star
 from discreet.audit.streams import stream_faults
 from discreet.audit.words import recorded_words
-from discreet.errors import CertificateError, GraphError, PlanViolationError, UnsupportedError
+from discreet.errors import CertificateError, GraphError, ParameterError, PlanViolationError, UnsupportedError
+from discreet.graph.convert import as_graph
+from discreet.graph.given import as_generator
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart, PublicPart
+from discreet.limits import SAMPLES, shown
 from discreet.mechanisms import dpsgd
 from discreet.mechanisms.bits import NoiseSource, registered_streams
 from discreet.mechanisms.curator import MECHANISMS
@@ -230,8 +233,13 @@ def replay_audit(
 
     Pairs of which the method refuses both sides are left out. What is found is added to ``report``, where one is given.
     """
+    if not isinstance(estimator, NodeClassifier):
+        raise ParameterError(f"an audit takes an estimator such as GAP(privacy), not {shown(estimator)}")
+    if not callable(graphs):
+        raise ParameterError(f"graphs must be a function that draws a graph with a generator, not {shown(graphs)}")
+    SAMPLES.check("pairs", pairs)
     report = ReplayReport() if report is None else report
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     level = _level_of(estimator)
     names = list(ADVERSARIES)
     for number in range(pairs):
@@ -280,7 +288,7 @@ def replay_broken_promises(estimator: NodeClassifier, report: ReplayReport) -> R
 
 
 def _draw_pair(level: Any, graphs: Callable[[np.random.Generator], Graph], rng: np.random.Generator) -> Any:
-    graph = level.view(graphs(rng))
+    graph = level.view(as_graph(graphs(rng)))
     neighbor = level.neighbor(graph, rng)
     return (graph, neighbor) if rng.integers(2) else (neighbor, graph)
 

@@ -144,6 +144,7 @@ def _failed(error: Exception) -> int:
 def _in_plain_words(sentence: str) -> str:
     """What the parser of options says of a value, without the words of its library."""
     sentence = re.sub(r", unable to parse string as an? \w+", "", sentence)
+    sentence = sentence.replace("Value must be an iterable.", "it must be a list, in brackets.")
     sentence = sentence.replace("Input should be a valid integer", "it must be a whole number")
     return sentence.replace("Input should be a valid number", "it must be a number").replace("Input should", "it must")
 

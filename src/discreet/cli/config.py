@@ -97,7 +97,7 @@ def _value(path: Path, key: str, value: Any, stands_for: bool | None) -> Any:
         return [f"{name}={item if isinstance(item, str) else _json(path, key, item)}" for name, item in value.items()]
     if isinstance(value, list):
         return [str(item) for item in value]
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
         return value
     raise ParameterError(f"{path}: {key} cannot be {value!r}")
 

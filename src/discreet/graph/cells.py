@@ -55,10 +55,9 @@ def read_numbers(values: pd.Series) -> Array:
 
     if is_sparse(values.dtype):
         values = values.sparse.to_dense()
+    refuse_other_kinds(values)
     if pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        raise GraphError(f"column {values.name!r} of the node table holds dates: declare it ignore, or write numbers")
     words = pd.Series(read_known_words(values), dtype=object)
     number = pd.to_numeric(words, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.isnan(number) & words.notna().to_numpy()
@@ -69,6 +68,27 @@ def read_numbers(values: pd.Series) -> Array:
             "mend the cell, or declare the column category or ignore"
         )
     return number
+
+
+def refuse_other_kinds(values: pd.Series) -> None:
+    """Refuse a column of a type that is no number, though it could be turned into one."""
+    import pandas as pd
+
+    kinds = pd.api.types
+    found = next(
+        (
+            what
+            for what, is_one in (
+                ("dates", kinds.is_datetime64_any_dtype(values.dtype)),
+                ("lengths of time", kinds.is_timedelta64_dtype(values.dtype)),
+                ("complex numbers", kinds.is_complex_dtype(values.dtype)),
+            )
+            if is_one
+        ),
+        None,
+    )
+    if found is not None:
+        raise GraphError(f"column {values.name!r} of the node table holds {found}: declare it ignore, or write numbers")
 
 
 def read_truths(values: pd.Series) -> tuple[Array, BoolArray]:

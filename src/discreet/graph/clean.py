@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from mmap import mmap
 from typing import Any, TypeAlias
 
@@ -12,13 +12,16 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
-from discreet.limits import CELLS, CLASSES, ENTRIES, NODES
+from discreet.graph.given import as_array, sound_sparse
+from discreet.limits import CELLS, CLASSES, ENTRIES, NODES, shown
 
 Features: TypeAlias = np.ndarray | sp.csr_array
 UNLABELLED = -1
 """The label of a node that has none."""
 # Beyond this, squares and sums of squares leave float32, and a bound that holds on paper can fail in fact.
 LARGEST_FEATURE = 1e12
+_NO_NUMBERS = {"c": "complex numbers", "M": "dates", "m": "lengths of time"}
+"""Kinds of arrays that NumPy would turn into real numbers in silence."""
 
 
 def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Features:
@@ -42,21 +45,21 @@ def clean_features(features: npt.ArrayLike | sp.spmatrix | sp.sparray) -> Featur
 def _dense_features(features: Any) -> np.ndarray:
     if is_frozen(features) and features.dtype == np.float32 and features.flags.c_contiguous:
         return features
+    given = as_array(features, "features")
+    if given.dtype.kind in _NO_NUMBERS:
+        raise GraphError(f"features must be a matrix of real numbers ({_NO_NUMBERS[given.dtype.kind]})")
     try:
-        given = np.asarray(features)
-        if given.dtype.kind == "c":
-            raise TypeError("complex numbers")
         with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is refused as such
             return np.array(given, dtype=np.float32, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise GraphError(f"features must be a matrix of real numbers ({error})") from error
 
 
 def _sparse_features(features: Any) -> sp.csr_array:
-    if features.dtype.kind == "c":
-        raise GraphError("features must be a matrix of real numbers (complex numbers)")
+    if features.dtype.kind in _NO_NUMBERS:
+        raise GraphError(f"features must be a matrix of real numbers ({_NO_NUMBERS[features.dtype.kind]})")
     with np.errstate(over="ignore"):
-        matrix = sp.csr_array(features, dtype=np.float32, copy=True)
+        matrix = sp.csr_array(sound_sparse(features, "features"), dtype=np.float32)
     if matrix.ndim == 2:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
@@ -82,7 +85,7 @@ def clean_labels(labels: npt.ArrayLike | None, num_nodes: int) -> IntArray:
     """Integer labels with -1 for unlabelled; missing labels altogether mean none is known."""
     if labels is None:
         return np.full(num_nodes, UNLABELLED, dtype=np.int64)
-    given = np.asarray(labels)
+    given = as_array(labels, "labels")
     if given.shape != (num_nodes,):
         raise GraphError(f"labels have shape {given.shape}, but the graph has {num_nodes} nodes")
     if given.dtype.kind not in "iufb":
@@ -91,12 +94,14 @@ def clean_labels(labels: npt.ArrayLike | None, num_nodes: int) -> IntArray:
         given = np.where(np.isnan(given), UNLABELLED, given)
         if not (np.isfinite(given).all() and np.array_equal(given, np.round(given))):
             raise GraphError("labels must be whole numbers from 0, or -1 for an unlabelled node")
+    if given.size and given.max() > np.iinfo(np.int64).max:  # it would wrap round, to -1 even
+        raise GraphError(f"label {given.max()} is out of range: labels must be whole numbers from 0")
     return given.astype(np.int64)
 
 
 def clean_endpoints(sources: npt.ArrayLike, targets: npt.ArrayLike, num_nodes: int) -> tuple[IntArray, IntArray]:
     """Endpoints as node indices within range, self-loops dropped."""
-    source, target = np.asarray(sources), np.asarray(targets)
+    source, target = as_array(sources, "sources of edges"), as_array(targets, "targets of edges")
     if source.shape != target.shape or source.ndim != 1:
         raise GraphError(f"edges need two endpoint arrays of one length, not shapes {source.shape} and {target.shape}")
     for array in (source, target):
@@ -146,7 +151,7 @@ def sorted_unique(keys: IntArray) -> IntArray:
 
 def clean_weights(weights: npt.ArrayLike, count: int) -> SingleArray:
     """One weight per edge that was given, clipped to [0, 1]; one that is no number is refused."""
-    given = np.asarray(weights)
+    given = as_array(weights, "edge weights")
     if given.shape != (count,) or given.dtype.kind not in "iufb":
         raise GraphError(
             f"edge weights must be {count} numbers, one per edge, not {given.dtype} of shape {given.shape}"
@@ -189,8 +194,11 @@ def narrow_ids(ids: IntArray, num_nodes: int) -> IntArray:
 
 
 def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> BoolArray:
-    """A boolean mask from a boolean mask or an array of node indices."""
-    array = np.asarray(given)
+    """A boolean mask from a boolean mask or an array of node indices.
+
+    An index that is there twice is refused: zeros and ones in the place of a boolean mask would name two nodes.
+    """
+    array = as_array(given, f"the {name} set")
     if array.dtype == np.bool_:
         if array.shape != (num_nodes,):
             raise GraphError(f"the {name} mask has shape {array.shape}, but the graph has {num_nodes} nodes")
@@ -199,12 +207,14 @@ def clean_mask(given: npt.ArrayLike, num_nodes: int, name: str) -> BoolArray:
         raise GraphError(f"the {name} set must be a boolean mask or node indices from 0 to {num_nodes - 1}")
     mask = np.zeros(num_nodes, dtype=np.bool_)
     mask[array.astype(np.int64)] = True
+    if int(mask.sum()) != array.size:
+        raise GraphError(f"the {name} set names a node twice: give node indices, each once, or a mask of booleans")
     return mask
 
 
 def clean_ids(node_ids: Any, num_nodes: int) -> Array:
     """The caller's names of the nodes: one each, no name twice. Tuples and other objects are kept whole."""
-    ids = node_ids if isinstance(node_ids, np.ndarray) else as_id_array(list(node_ids))
+    ids = node_ids if isinstance(node_ids, np.ndarray) else as_id_array(_listed_ids(node_ids))
     if ids.shape != (num_nodes,):
         count = len(ids) if ids.ndim == 1 else f"an array of shape {ids.shape} as"
         raise GraphError(f"there are {count} node ids for {num_nodes} nodes")
@@ -212,10 +222,19 @@ def clean_ids(node_ids: Any, num_nodes: int) -> Array:
         return ids
     seen: set[Any] = set()
     for node in ids.tolist():
-        if node in seen:
-            raise GraphError(f"node id {node!r} is given to more than one node")
-        seen.add(node)
+        try:
+            if node in seen:
+                raise GraphError(f"node id {node!r} is given to more than one node")
+            seen.add(node)
+        except TypeError as error:
+            raise GraphError(f"node id {shown(node)} is no name: use whole numbers or texts") from error
     return ids.copy()
+
+
+def _listed_ids(given: Any) -> list[Any]:
+    if isinstance(given, str | bytes | set | frozenset | dict) or not isinstance(given, Iterable):
+        raise GraphError(f"node ids must be a list, one per node, not {type(given).__name__}")
+    return list(given)
 
 
 def as_id_array(ids: Sequence[Any]) -> Array:
@@ -241,17 +260,19 @@ def is_frozen(array: Any) -> bool:
 
 def clean_whole_numbers(given: npt.ArrayLike, name: str) -> IntArray:
     """A flat array of whole numbers, in 64 bits."""
-    array = np.asarray(given)
+    array = as_array(given, name)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise GraphError(f"{name} must be a flat array of whole numbers, not {array.dtype} of shape {array.shape}")
     return array.astype(np.int64)
 
 
-def clean_split(given: npt.ArrayLike) -> npt.NDArray[np.int8]:
-    """One small whole number per node, as named splits hold them."""
-    if is_frozen(given) and np.asarray(given).dtype == np.int8:
-        return np.asarray(given)
-    return np.array(given, dtype=np.int8)
+def clean_split(given: npt.ArrayLike, name: str, num_nodes: int) -> npt.NDArray[np.int8]:
+    """The place of every node in a named split: 0 for none, then 1, 2, 3 for train, val, test."""
+    part = as_array(given, f"the split {name!r}")
+    whole = part.shape == (num_nodes,) and part.dtype.kind in "iu"
+    if not whole or (part.size and not 0 <= part.min() <= part.max() <= 3):
+        raise GraphError(f"the split {name!r} must hold 0, 1, 2 or 3 for each of {num_nodes} nodes")
+    return part if is_frozen(part) and part.dtype == np.int8 else part.astype(np.int8)
 
 
 # -------------------------------------------------------------------- checks of what is clean

@@ -7,7 +7,7 @@ read, clipped to [0, 1], where ``weights="read"`` says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,9 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, SingleArray
 from discreet.errors import GraphError, UnsupportedError
-from discreet.graph.clean import as_id_array
+from discreet.graph.clean import as_id_array, clean_features
 from discreet.graph.edge_weights import Weights, check_weights_option
+from discreet.graph.given import as_array, as_names, sound_sparse
 from discreet.graph.graph import CLASS_LIST, MASKS, Graph, NamedSplit
 from discreet.graph.labels import decode_classes, encode_classes
 from discreet.graph.tables import (
@@ -29,7 +30,6 @@ from discreet.graph.tables import (
 
 if TYPE_CHECKING:
     import networkx as nx
-    from torch import Tensor
     from torch_geometric.data import Data
 
 __all__ = [
@@ -83,12 +83,12 @@ def from_pyg(
     if weights == "refuse" and bool(data.get("weighted", False)):
         weights = "read"
     for attribute in ("edge_weight", "edge_attr"):
-        given = data.get(attribute)
-        if weights == "read" and attribute == "edge_weight":
+        if weights == "ignore" or (weights == "read" and attribute == "edge_weight") or data.get(attribute) is None:
             continue
-        if weights != "ignore" and given is not None and not bool((given == 1).all()):
+        given = as_array(data.get(attribute), f"data.{attribute}")
+        if not bool((given == 1).all()):
             read = 'with weights="read", clipped to [0, 1], or ' if attribute == "edge_weight" else ""
-            what = "weights" if given.dim() == 1 or given.shape[-1] == 1 else "features"
+            what = "weights" if given.ndim <= 1 or given.shape[-1] == 1 else "features"
             raise GraphError(
                 f"data.{attribute} holds {what} of edges: read the graph {read}without them, "
                 'discreet.graph.from_pyg(data, weights="ignore")'
@@ -98,10 +98,11 @@ def from_pyg(
     if directed is None:
         directed = bool(data.get("directed", False))
     names = data.get("class_names")
+    names = None if names is None else as_names(names, "data.class_names")
     return Graph.from_edges(
         source,
         target,
-        _matrix_from_torch(data.x),
+        _pyg_features(data.x),
         _pyg_labels(data.get("y")),
         directed=directed,
         num_classes=len(names) if num_classes is None and names is not None else num_classes,
@@ -158,42 +159,44 @@ def _refuse_other_data(data: Any) -> None:
             raise GraphError(f"data.{attribute} is missing" + (": data.adj_t is not read" if stored else ""))
 
 
-def _pyg_ends(edge_index: Tensor) -> Array:
+def _pyg_ends(edge_index: Any) -> Array:
     """Sources above targets."""
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        shape = tuple(edge_index.shape)
-        raise GraphError(f"data.edge_index must have two rows, of sources and of targets, not shape {shape}")
-    return edge_index.detach().cpu().numpy()
+    ends = as_array(edge_index, "data.edge_index")
+    if ends.ndim != 2 or ends.shape[0] != 2:
+        raise GraphError(f"data.edge_index must have two rows, of sources and of targets, not shape {ends.shape}")
+    return ends
 
 
 def _pyg_weights(data: Any) -> Array:
     given = data.get("edge_weight")
     if given is None:
         raise GraphError("weights are to be read, but data.edge_weight is missing")
-    weights: Array = given.detach().cpu().numpy()
-    return weights
+    return as_array(given, "data.edge_weight")
 
 
-def _pyg_labels(y: Tensor | None) -> Array | None:
+def _pyg_labels(y: Any) -> Array | None:
     if y is None:
         return None
-    if y.dim() == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.dim() != 1:
-        raise UnsupportedError(f"data.y of shape {tuple(y.shape)} holds several labels per node: one is supported")
-    return y.cpu().numpy()
+    labels = as_array(y, "data.y")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise UnsupportedError(f"data.y of shape {labels.shape} holds several labels per node: one is supported")
+    return labels
 
 
 def _pyg_ids(ids: Any) -> Any:
-    return ids.cpu().numpy() if hasattr(ids, "cpu") else ids
+    return as_array(ids, "data.node_ids") if hasattr(ids, "cpu") else ids
 
 
 def _pyg_masks(data: Any) -> tuple[dict[str, Any], tuple[NamedSplit, ...]]:
     held = {mask: data.get(f"{mask}_mask") for mask in MASKS}
-    masks = {mask: given.cpu().numpy().astype(bool) for mask, given in held.items() if given is not None}
+    masks = {mask: _pyg_mask(given, mask, data.num_nodes) for mask, given in held.items() if given is not None}
     columns = {mask.shape[1] for mask in masks.values() if mask.ndim == 2}
     if not columns:
         return {f"{mask}_mask": given for mask, given in masks.items()}, ()
+    if len(columns) > 1:
+        raise GraphError(f"masks of data differ in their number of columns: {min(columns)} and {max(columns)}")
     splits = []
     for column in range(min(columns)):
         part = np.zeros(data.num_nodes, dtype=np.int8)
@@ -205,14 +208,31 @@ def _pyg_masks(data: Any) -> tuple[dict[str, Any], tuple[NamedSplit, ...]]:
     return {}, tuple(splits)
 
 
-def _matrix_from_torch(x: Tensor) -> Any:
+def _pyg_mask(given: Any, name: str, num_nodes: int) -> Array:
+    """Booleans, one row per node; zeros and ones stand for them, as older versions of PyG had it."""
+    mask = as_array(given, f"data.{name}_mask")
+    if mask.ndim not in (1, 2) or mask.shape[0] != num_nodes or not np.isin(mask, (0, 1)).all():
+        raise GraphError(f"data.{name}_mask must hold a boolean for each of {num_nodes} nodes, not {_shape_of(mask)}")
+    return mask.astype(bool)
+
+
+def _pyg_features(x: Any) -> Any:
+    """A dense array, or CSR where the tensor is sparse; what is no tensor is read as :class:`Graph` reads it."""
     torch = _need("torch")
-    x = x.detach().cpu()
-    if x.layout == torch.strided:
-        return x.float().numpy()
-    csr = x.to_sparse_csr()
-    parts = (csr.values().float().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
-    return sp.csr_array(parts, shape=tuple(x.shape))
+    if not isinstance(x, torch.Tensor):
+        return x
+    if x.is_complex():
+        raise GraphError("data.x must be a matrix of real numbers (complex numbers)")
+    try:
+        x = x.detach().cpu()
+        if x.layout == torch.strided:
+            return x.float().numpy()
+        csr = x.to_sparse_csr()
+        parts = (csr.values().float().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
+        return sp.csr_array(parts, shape=tuple(x.shape))
+    except (RuntimeError, ValueError, TypeError) as error:  # layouts, types and devices that hold no such numbers
+        kind = f"{x.dtype}, {x.layout}, on {x.device}"
+        raise GraphError(f"data.x cannot be read ({kind}): give a dense tensor of float32 on the CPU") from error
 
 
 # -------------------------------------------------------------------- NetworkX
@@ -235,6 +255,8 @@ def from_networkx(
     ``weights="read"`` reads the attribute ``weight`` of edges, clipped to [0, 1]; an edge without one counts in full.
     """
     check_weights_option(weights)
+    if not isinstance(graph, _need("networkx", "networkx").Graph):
+        raise UnsupportedError(f"from_networkx takes a graph of NetworkX, not {type(graph).__name__}")
     if graph.number_of_nodes() == 0:
         raise GraphError("the graph has no nodes")
     rows = {node: row for row, node in enumerate(graph)}
@@ -247,6 +269,7 @@ def from_networkx(
                 )
     held_weights = [weight for _, _, weight in graph.edges(data="weight", default=1)] if weights == "read" else None
     ends = np.array([(rows[a], rows[b]) for a, b in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    _check_attribute(label=label, split=split)
     words = [held.get(split) for _, held in graph.nodes(data=True)] if split is not None else []
     masks: dict[str, Any] = masks_from_words(words) if any(words) else {}
     labels, names = (None, None)
@@ -295,14 +318,25 @@ def to_networkx(graph: Graph, *, features: str = "x", label: str = "y", split: s
     return made
 
 
+def _check_attribute(**given: Any) -> None:
+    for option, name in given.items():
+        if name is not None and not isinstance(name, Hashable):
+            raise GraphError(f"{option} must name a node attribute, not {type(name).__name__}")
+
+
 def _networkx_features(graph: Any, features: str | Sequence[str]) -> SingleArray:
-    wanted = [features] if isinstance(features, str) else list(features)
+    wanted = [features] if isinstance(features, str) else list(as_names(features, "names of feature attributes"))
+    if not wanted:
+        raise GraphError("features must name a node attribute, or several")
     rows = []
     for node, held in graph.nodes(data=True):
         absent = [attribute for attribute in wanted if attribute not in held]
         if absent:
             raise GraphError(f"node {node!r} has no feature attribute {absent[0]!r}")
-        rows.append(np.concatenate([np.atleast_1d(held[attribute]) for attribute in wanted]))
+        parts = [as_array(held[attribute], f"attribute {attribute!r} of node {node!r}") for attribute in wanted]
+        if any(part.ndim > 1 for part in parts):
+            raise GraphError(f"node {node!r} has a feature attribute that is no number and no flat list of numbers")
+        rows.append(np.concatenate([np.atleast_1d(part) for part in parts]))
     widths = {len(row) for row in rows}
     if len(widths) > 1:
         raise GraphError(f"feature vectors differ in length: {min(widths)} and {max(widths)}")
@@ -332,10 +366,10 @@ def from_scipy(
     check_weights_option(weights)
     if not sp.issparse(adjacency) or adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise GraphError(f"the adjacency must be a square scipy.sparse matrix, not {_shape_of(adjacency)}")
-    entries = adjacency.tocoo()
-    rows = features.shape[0] if hasattr(features, "shape") else len(np.asarray(features))
-    if rows != adjacency.shape[0]:
-        raise GraphError(f"the adjacency has {adjacency.shape[0]} rows and the features have {rows}")
+    entries = sound_sparse(adjacency, "the entries of the adjacency").tocoo()
+    features = clean_features(features)
+    if features.shape[0] != adjacency.shape[0]:
+        raise GraphError(f"the adjacency has {adjacency.shape[0]} rows and the features have {features.shape[0]}")
     there = entries.data != 0
     if weights == "refuse" and not (entries.data[there] == 1).all():
         odd = entries.data[there & (entries.data != 1)][0]

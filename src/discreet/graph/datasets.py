@@ -22,6 +22,7 @@ from discreet.graph.partitions import has_partitions
 from discreet.graph.readers import Raw
 from discreet.graph.schema import AS_IS, Column, Schema
 from discreet.graph.tables import OtherLabels
+from discreet.limits import shown
 
 ENVIRONMENT = "DISCREET_DATA"
 SYNTHETIC = "csbm"
@@ -93,6 +94,8 @@ def load(
     Cora-ML, … are stored directed). ``min_class_size`` is for Facebook100 schools, ``fb100:School`` or
     ``fb100:School:size``; ``csbm`` is the synthetic default and needs no files.
     """
+    if not isinstance(name, str | os.PathLike):
+        raise ParameterError(f"a graph is named by a text, or by the path of its files, not by {shown(name)}")
     if is_path(name):
         if min_class_size is not None:
             raise ParameterError("min_class_size is for Facebook100 schools (fb100:School), not for files")

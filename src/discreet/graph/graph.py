@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -33,7 +33,9 @@ from discreet.graph.clean import (
     settle_direction,
     settle_weights,
 )
+from discreet.graph.given import as_count, as_names, as_text, as_truth
 from discreet.graph.schema import Schema
+from discreet.limits import shown
 
 MASKS = ("train", "val", "test")
 CLASS_LIST, DIRECTION, COLUMNS = "classes", "direction", "columns"
@@ -200,18 +202,19 @@ class Graph:
 
     def _clean_rest(self) -> None:
         n = self.features.shape[0]
+        object.__setattr__(self, "num_classes", as_count(self.num_classes, "the number of classes"))
+        object.__setattr__(self, "directed", as_truth(self.directed, "directed"))
+        as_text(self.name, "the name of a graph")
         for name in MASKS:
             given = getattr(self, f"{name}_mask")
             if given is not None:
                 object.__setattr__(self, f"{name}_mask", clean_mask(given, n, name))
         if self.node_ids is not None:
             object.__setattr__(self, "node_ids", clean_ids(self.node_ids, n))
-        if self.class_names is not None:
-            object.__setattr__(self, "class_names", tuple(str(name) for name in self.class_names))
-        if self.feature_names is not None:
-            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
-        splits = tuple(NamedSplit(str(name), clean_split(part)) for name, part in self.named_splits)
-        object.__setattr__(self, "named_splits", splits)
+        for names in ("class_names", "feature_names"):
+            if getattr(self, names) is not None:
+                object.__setattr__(self, names, as_names(getattr(self, names), names.replace("_", " ")))
+        object.__setattr__(self, "named_splits", tuple(_clean_splits(self.named_splits, n)))
 
     # ---------------------------------------------------------------- building
 
@@ -240,6 +243,7 @@ class Graph:
         """
         features = clean_features(features)
         num_nodes = features.shape[0]
+        directed = None if directed is None else as_truth(directed, "directed")
         inferred = set(rest.pop("inferred", ()))
         inferred |= {what for what, given in ((DIRECTION, directed), (CLASS_LIST, num_classes)) if given is None}
         source, target = clean_endpoints(sources, targets, num_nodes)
@@ -253,7 +257,7 @@ class Graph:
         if num_classes is None:
             num_classes = int(label.max(initial=-1)) + 1
         settled = {"inferred": frozenset(inferred), "_checked": True, **rest}
-        return cls(indptr, indices, features, label, int(num_classes), directed, **settled)
+        return cls(indptr, indices, features, label, num_classes, directed, **settled)
 
     def with_edges(
         self, sources: npt.ArrayLike, targets: npt.ArrayLike, edge_weights: npt.ArrayLike | None = None
@@ -412,7 +416,7 @@ class Graph:
 
     def mask(self, name: str) -> BoolArray:
         """The mask of that name (``train``, ``val``, ``test``); an error where the graph has no split."""
-        found: BoolArray | None = getattr(self, f"{name}_mask", None)
+        found: BoolArray | None = getattr(self, f"{name}_mask", None) if isinstance(name, str) else None
         if found is None:
             raise no_mask(name)
         return found
@@ -431,7 +435,7 @@ class Graph:
 def no_mask(name: object) -> GraphError:
     """Why there is no mask of that name, and what to do."""
     if not isinstance(name, str) or name not in MASKS:
-        return GraphError(f"mask must be one of {', '.join(MASKS)}, not {name!r:.60}")
+        return GraphError(f"mask must be one of {', '.join(MASKS)}, not {shown(name)}")
     return GraphError(
         f'the graph has no {name} mask: split it first, with discreet.split(graph, "75/10/15"), or with one of the '
         'splits that it brought: discreet.split(data, "mask:0") where masks have several columns'
@@ -481,9 +485,14 @@ def _check_masks(graph: Graph) -> None:
         if (mask & seen).any():
             raise GraphError(f"the {name} mask shares {int((mask & seen).sum())} nodes with another mask")
         seen |= mask
-    for name, part in graph.named_splits:
-        if part.shape != (graph.num_nodes,) or part.min() < 0 or part.max() > len(MASKS):
-            raise GraphError(f"the split {name!r} must hold 0, 1, 2 or 3 for each of {graph.num_nodes} nodes")
+
+
+def _clean_splits(given: Any, num_nodes: int) -> Iterator[NamedSplit]:
+    """Pairs of a name and a part."""
+    if not isinstance(given, Sequence) or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in given):
+        raise GraphError("named splits must be a list of pairs, each a name and the place of every node in that split")
+    for name, part in given:
+        yield NamedSplit(str(name), clean_split(part, str(name), num_nodes))
 
 
 def _freeze(graph: Graph) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ def encode_classes(
     if classes is None:
         ordered = _sorted_names({name for name in names if name is not None})
     else:
+        if isinstance(classes, str | bytes | set | frozenset | dict) or not isinstance(classes, Iterable):
+            raise GraphError(f"classes must be a list, not {type(classes).__name__}")
         ordered = [_class_name(value) or "" for value in classes]
         if len(set(ordered)) != len(ordered) or "" in ordered:
             raise GraphError("the class list must hold each class once, without empty names")

@@ -30,6 +30,7 @@ from discreet.graph.cells import (
     read_numbers,
     read_truths,
     read_words,
+    refuse_other_kinds,
 )
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, LOG, NUMERIC, Column
 
@@ -101,11 +102,9 @@ def _look(values: pd.Series, drafting: bool) -> Column:
 
 
 def _look_closely(values: pd.Series) -> Column:
-    import pandas as pd
 
     name = str(values.name)
-    if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        raise GraphError(f"column {name!r} of the node table holds dates: declare it ignore, or write numbers")
+    refuse_other_kinds(values)
     if is_number_kind(values.dtype):
         number = read_numbers(values)
         known = number[~np.isnan(number)]

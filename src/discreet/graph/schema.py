@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Self
 
 from discreet.errors import GraphError
+from discreet.limits import shown
 
 NUMERIC, CATEGORY, BOOLEAN, AS_IS, IGNORE = "numeric", "category", "boolean", "as-is", "ignore"
 KINDS = (NUMERIC, CATEGORY, BOOLEAN, AS_IS, IGNORE)
@@ -84,8 +85,8 @@ class Column:
     def _checked_range(self, given: Any) -> tuple[float, float]:
         try:
             low, high = (float(value) for value in given)
-        except (TypeError, ValueError):
-            raise GraphError(f"{self._words} needs two numbers as its range, not {given!r}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise GraphError(f"{self._words} needs two numbers as its range, not {shown(given)}") from None
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise GraphError(f"{self._words} has the range {given!r}: the lower end comes first, both are finite")
         return low, high

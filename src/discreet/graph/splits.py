@@ -23,6 +23,7 @@ from discreet.arrays import IntArray
 from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.convert import GraphLike, as_graph
+from discreet.graph.given import as_generator
 from discreet.graph.graph import OWN_SPLIT as OWN
 from discreet.graph.graph import Graph, SplitBy
 from discreet.limits import SEED
@@ -51,7 +52,7 @@ def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
     known = graph if isinstance(graph, Graph) else as_graph(graph)
     if spec == OWN:
         return _with_own_masks(known)
-    masked = _masked(known, spec, np.random.default_rng(seed))
+    masked = _masked(known, spec, as_generator(seed))
     return masked._derive(split_reads_labels=reads_labels(spec), split_by=_noted(spec, seed))
 
 

@@ -10,7 +10,9 @@ import numpy as np
 from discreet.arrays import FloatArray, IntArray, SingleArray
 from discreet.errors import ParameterError
 from discreet.graph.clean import sorted_unique
+from discreet.graph.given import as_generator
 from discreet.graph.graph import Graph
+from discreet.limits import NODES, shown
 
 _ROWS_AT_ONCE = 65_536
 """Rows that are drawn at once, so that memory beyond the features themselves stays small."""
@@ -40,7 +42,7 @@ def csbm(
     same graph. ``epsilon`` is a distance from the detection threshold and has nothing to do with privacy.
     """
     spread = _check_csbm(num_nodes, num_features, average_degree, phi, epsilon)
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     labels = rng.permutation(np.arange(num_nodes, dtype=np.int64) % 2)
     source, target = _block_edges(rng, labels, average_degree, spread)
     mu = math.sqrt(num_nodes / num_features * (1 + epsilon)) * max(0.0, math.cos(phi * math.pi / 2))
@@ -68,7 +70,7 @@ def scale_free(
     preferential attachment (Barabási and Albert 1999).
     """
     _check_scale_free(num_nodes, num_edges, num_features, num_classes, exponent, homophily)
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     labels = np.arange(num_nodes, dtype=np.int64) % num_classes
     skew = (exponent - 1) / (exponent - 2)  # inverse of the cumulative weight of the first nodes
 
@@ -98,11 +100,12 @@ def _check_csbm(num_nodes: int, num_features: int, degree: float, phi: float, ep
     _check_whole(num_nodes=num_nodes, num_features=num_features)
     if num_nodes < 2:
         raise ParameterError(f"num_nodes must be at least 2, one per class, not {num_nodes}")
+    _check_numbers(average_degree=degree, phi=phi, epsilon=epsilon)
     if not -1 <= phi <= 1:
         raise ParameterError(f"phi must lie between -1 and 1, not {phi}")
-    if not (epsilon > -1 and math.isfinite(epsilon)):
+    if not epsilon > -1:
         raise ParameterError(f"epsilon must be above -1, not {epsilon}")
-    if not (degree > 0 and math.isfinite(degree)):
+    if not degree > 0:
         raise ParameterError(f"average_degree must be above 0, not {degree}")
     strength = math.sqrt(1 + epsilon) * math.sin(phi * math.pi / 2)
     spread = strength * math.sqrt(degree)
@@ -128,10 +131,17 @@ def _check_scale_free(
         raise ParameterError(f"homophily must lie between 0 and 1, not {homophily}")
 
 
+def _check_numbers(**values: float) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not abs(value) < 1e300:
+            raise ParameterError(f"{name} must be a finite number, not {shown(value)}")
+
+
 def _check_whole(**values: int) -> None:
     for name, value in values.items():
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ParameterError(f"{name} must be a whole number above 0, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ParameterError(f"{name} must be a whole number above 0, not {shown(value)}")
+        NODES.check(name, int(value))
 
 
 # -------------------------------------------------------------------- sampling

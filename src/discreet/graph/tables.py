@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,7 @@ from discreet.graph.graph import CLASS_LIST, MASKS, Graph
 from discreet.graph.labels import check_class_values, decode_classes, encode_classes
 from discreet.graph.measuring import measure
 from discreet.graph.schema import IGNORE, Column, Schema, shorten
+from discreet.limits import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,10 +96,10 @@ def from_pandas(
     drafting
         A column that cannot be read is ignored instead of refused, for a first look at a table.
     """
-    for table, held in (("edge", edges), ("node", nodes)):
-        if not held.columns.is_unique:
-            twice = held.columns[held.columns.duplicated()][0]
-            raise GraphError(f"the {table} table has more than one column {twice!r}")
+    _check_table("edge", edges)
+    _check_table("node", nodes)
+    if schema is not None and not isinstance(schema, Schema):
+        raise GraphError(f"schema must be a Schema, as read_schema reads one from a file, not {type(schema).__name__}")
     _check_asked(nodes.columns, "node", id=id, label=label, split=split)
     given = (schema or Schema()).with_given(
         id=id,
@@ -250,12 +251,30 @@ def _usual(columns: Sequence[str], usual: tuple[str, ...]) -> str | None:
     return next((by_name[name] for name in usual if name in by_name), None)
 
 
+def _check_table(table: str, held: Any) -> None:
+    import pandas as pd
+
+    if not isinstance(held, pd.DataFrame):
+        raise GraphError(f"the {table} table must be a pandas DataFrame, not {type(held).__name__}")
+    if not held.columns.is_unique:
+        twice = held.columns[held.columns.duplicated()][0]
+        raise GraphError(f"the {table} table has more than one column {twice!r}")
+    odd = next((name for name in held.columns if not isinstance(name, str)), None)
+    if odd is not None or held.columns.hasnans:
+        raise GraphError(
+            f"the {table} table has a column named {shown(odd)}, which is no text: "
+            "rename its columns, with table.columns.map(str) for one"
+        )
+
+
 def _listed(given: str | Sequence[Any] | None) -> tuple[str, ...] | None:
     """One text is a list with commas; no class and no column of a table of ours holds one."""
     if given is None:
         return None
     if isinstance(given, str):
         return tuple(part.strip() for part in given.split(",") if part.strip())
+    if isinstance(given, bytes | set | frozenset) or not isinstance(given, Iterable):
+        raise GraphError(f"a list of names is wanted, not {shown(given)}")
     return tuple(str(part) for part in given)
 
 
@@ -263,7 +282,7 @@ def _number(given: float | str | None) -> float | None:
     """A number as a caller or a command line gives it; the schema says what is wrong with any other."""
     try:
         return None if given is None else float(given)
-    except ValueError:
+    except (TypeError, ValueError, OverflowError):
         raise GraphError(f"full_weight must be a number, not {given!r:.60}") from None
 
 

@@ -32,13 +32,14 @@ from discreet.errors import (
     UncoveredReleaseError,
     UnsupportedError,
 )
-from discreet.files import to_json
+from discreet.files import expand_home, to_json
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, OWN_SPLIT, Graph, PublicFacts, SplitBy
 from discreet.graph.labels import class_values
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
+from discreet.limits import shown
 from discreet.mechanisms.curator import Curator
 from discreet.methods.cost import Cost, estimate_cost
 from discreet.methods.decision import DecideBy, check_decision, decided, decision_weights, validation_ids
@@ -46,7 +47,7 @@ from discreet.methods.declaration import DISCREET, Declaration
 from discreet.methods.extension import Extension, certify, check_parent, plan_of_all
 from discreet.methods.metrics import ClassScore, check_metric, class_scores, measure
 from discreet.methods.outlook import Outlook, outlook_of
-from discreet.methods.parameters import Compute, Seed, stored, validate
+from discreet.methods.parameters import OBJECTS, Compute, Seed, plain_value, stored, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import Statement, make_certificate
 from discreet.privacy.coverage import READS
@@ -90,6 +91,13 @@ class NotFittedError(errors.NotFittedError, SklearnNotFittedError):
 def _read(given: GraphLike) -> Graph:
     """The graph that was given; one of another library is converted."""
     return given if isinstance(given, Graph) else as_graph(given)
+
+
+def _read_all(graph: GraphLike, extra_graphs: Sequence[GraphLike]) -> list[Graph]:
+    """The graph, then the extra ones."""
+    if not isinstance(extra_graphs, list | tuple):
+        raise ParameterError(f"extra_graphs is a list of graphs, not {type(extra_graphs).__name__}")
+    return [_read(given) for given in (graph, *extra_graphs)]
 
 
 def _checked_rows(nodes: npt.ArrayLike, num_nodes: int) -> IntArray:
@@ -275,7 +283,7 @@ class NodeClassifier(BaseEstimator):
             if extra:
                 raise ParameterError(f"{self.method}: plan takes public facts; plan_for takes graphs, extra ones too")
             return self.plan_for(public)
-        validate(type(self), self.method, self.get_params(deep=False))
+        self._check_parameters()
         privacy = self._checked_privacy()
         level = privacy.level
         if public.num_classes == 0:
@@ -292,6 +300,14 @@ class NodeClassifier(BaseEstimator):
         about = self._preset_notes(level, sound=claim is None)
         notes = (*about, *self._notes(public, level), *weight_notes((public, *extra), level))
         return make_plan(self.method, privacy, largest, drafts, self.covers, notes, claim)
+
+    def _check_parameters(self) -> None:
+        """Refuse what is no parameter; NumPy's numbers become Python's, which a release can hold."""
+        given = self.get_params(deep=False)
+        validate(type(self), self.method, given)
+        for name, value in given.items():
+            if name not in OBJECTS and (plain := plain_value(value)) is not value:
+                setattr(self, name, plain)
 
     def _check_graph(self, facts: PublicFacts, level: Level) -> None:
         """Refuse a graph that the level does not describe, or whose edges this method cannot read."""
@@ -325,7 +341,8 @@ class NodeClassifier(BaseEstimator):
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
         level = self._checked_privacy().level
-        parts = [level.split(_read(given))[0] for given in (graph, *extra_graphs)]
+        self._check_parameters()
+        parts = [level.split(given)[0] for given in _read_all(graph, extra_graphs)]
         self._check_settings(parts[0])
         return self.plan(parts[0].facts, [part.facts for part in parts[1:]])
 
@@ -358,8 +375,11 @@ class NodeClassifier(BaseEstimator):
         """
         if y is not None:
             raise UnsupportedError(f"labels live on the graph, so fit takes no y: {NO_ROWS}")
+        if progress is not None and not callable(progress):
+            raise ParameterError(f"{self.method}: progress is a function that is called, not {shown(progress)}")
         level = self._checked_privacy().level
-        split = [level.split(_read(given)) for given in (graph, *extra_graphs)]
+        self._check_parameters()
+        split = [level.split(given) for given in _read_all(graph, extra_graphs)]
         parts = [public for public, _ in split]
         (self.compute or Compute()).check_memory(parts[0].facts)
         self._check_settings(parts[0])
@@ -451,8 +471,8 @@ class NodeClassifier(BaseEstimator):
             raise ParameterError(f"{self.method}: privacy must be a Privacy, not {self.privacy!r}")
         if self.compute is not None and not isinstance(self.compute, Compute):
             raise ParameterError(f"{self.method}: compute must be a Compute, not {self.compute!r}")
-        if self.preset != DISCREET and self.preset not in self.declaration.presets:
-            raise UnsupportedError(f"{self.method} has no preset {self.preset!r}: leave it out")
+        if not isinstance(self.preset, str) or self.preset not in (DISCREET, *self.declaration.presets):
+            raise UnsupportedError(f"{self.method} has no preset {shown(self.preset)}: leave it out")
         kind = self.privacy.level.kind
         if kind not in self.levels:
             raise UnsupportedError(f"{self.method} does not support level {kind}: it has {', '.join(self.levels)}")
@@ -505,6 +525,8 @@ class NodeClassifier(BaseEstimator):
         """What :meth:`extend` would ask of the new graph alone, from its public facts."""
         self._check_fitted()
         level = self._checked_privacy().level
+        if not isinstance(privacy, Privacy):
+            raise ParameterError(f"{self.method}: privacy must be a Privacy, not {shown(privacy)}")
         if privacy.level != level:
             raise PrivacyError(
                 f"the release is of level {level.spec}: an extension at {privacy.level.spec} adds nothing"
@@ -557,8 +579,11 @@ class NodeClassifier(BaseEstimator):
         ``uncovered=True``.
         """
         self._check_fitted()
-        if audience not in ("anyone", "owner"):
-            raise ParameterError(f"audience must be anyone or owner, not {audience!r}")
+        if not isinstance(audience, str) or audience not in ("anyone", "owner"):
+            raise ParameterError(f"audience must be anyone or owner, not {shown(audience)}")
+        for option, given in (("public", public), ("uncovered", uncovered)):  # a word such as "no" would count as true
+            if not isinstance(given, bool):
+                raise ParameterError(f"{option} must be True or False, not {shown(given)}")
         seen = self._matched(graph)
         free = uncovered or public
         part = self._checked_privacy().level.opened(seen, PARTS if free else READS[self.covers])
@@ -661,7 +686,9 @@ class NodeClassifier(BaseEstimator):
         ``statement`` is what its issuer says of it: the data's name, a purpose, and so on.
         """
         self._check_fitted()
-        return write_release(Path(folder), self.certificate_, self._state(), self._config(), statement)
+        if statement is not None and not isinstance(statement, Statement):
+            raise ParameterError(f"statement must be a Statement, not {shown(statement)}")
+        return write_release(expand_home(folder), self.certificate_, self._state(), self._config(), statement)
 
     def _config(self) -> dict[str, Any]:
         """Everything that rebuilds the estimator, as plain values."""

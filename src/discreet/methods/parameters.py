@@ -21,7 +21,7 @@ from discreet import limits
 from discreet.errors import InvalidInputError, ParameterError
 from discreet.files import json_or_text
 from discreet.graph.graph import PublicFacts
-from discreet.limits import Count, Limit
+from discreet.limits import Count, Limit, shown
 from discreet.ops.memory import GIB, free_bytes
 from discreet.training.encoder_modules import read_encoder
 
@@ -68,6 +68,9 @@ OwnEncoder = Annotated[Any, AfterValidator(_readable)]
 COPIES = 8
 """Arrays of one double per node and class that a fit holds at once."""
 
+PER_FEATURE = 16.0
+"""Bytes of one column of weights, with its gradient and the optimiser's two: networks have more than one."""
+
 # Objects of our own, checked by their own constructors, and never set from text.
 OBJECTS = ("privacy", "compute")
 
@@ -94,8 +97,8 @@ class Compute:
         """Check the device and set the thread count, where one is asked for."""
         try:
             device = torch.device(self.device)
-        except RuntimeError:
-            raise ParameterError(f"device {self.device!r} is not known: use cpu or cuda") from None
+        except (RuntimeError, TypeError, ValueError):
+            raise ParameterError(f"device {shown(self.device)} is not known: use cpu or cuda") from None
         if device.type not in ("cpu", "cuda"):
             raise ParameterError(f"device {self.device!r} is not supported: use cpu or cuda")
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
@@ -112,14 +115,15 @@ class Compute:
         needed = working_bytes(facts)
         if needed > GIB and needed > (free := free_bytes()):
             raise InvalidInputError(
-                f"a fit on {facts.num_nodes} nodes with {facts.num_classes} classes takes about {needed / GIB:.1f} GiB "
-                f"beside the graph, and {free / GIB:.1f} GiB are free: use a machine with more memory"
+                f"a fit on {facts.num_nodes} nodes with {facts.num_features} features and {facts.num_classes} classes "
+                f"takes about {needed / GIB:.1f} GiB beside the graph, and {free / GIB:.1f} GiB are free: "
+                "use a machine with more memory"
             )
 
 
 def working_bytes(facts: PublicFacts) -> float:
     """What a fit takes beside the graph, whatever its edges."""
-    return COPIES * 8.0 * facts.num_nodes * max(facts.num_classes, 1)
+    return COPIES * 8.0 * facts.num_nodes * max(facts.num_classes, 1) + PER_FEATURE * facts.num_features
 
 
 @cache
@@ -137,7 +141,11 @@ def schema(estimator: type) -> type[BaseModel]:
 
 def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> None:
     """Refuse a value of the wrong type or range with one sentence that names parameter, rule and value."""
-    plain = {name: _plain(value) for name, value in values.items() if name not in OBJECTS}
+    plain = {name: plain_value(value) for name, value in values.items() if name not in OBJECTS}
+    for name, value in plain.items():
+        if not _can_be_stored(value):
+            kinds = "a number, a text, a list of these or None"
+            raise ParameterError(f"{method}: {name} must be {kinds}, not {type(value).__name__} {limits.shown(value)}")
     try:
         schema(estimator_class)(**plain)
     except ValidationError as error:
@@ -202,6 +210,19 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
-    """NumPy scalars are numbers too."""
-    return value.item() if isinstance(value, np.generic) else value
+def plain_value(value: Any) -> Any:
+    """The same value with NumPy's numbers as Python's, which are reckoned with in double precision."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) in (list, tuple):
+        return type(value)(plain_value(item) for item in value)
+    return {key: plain_value(item) for key, item in value.items()} if type(value) is dict else value
+
+
+def _can_be_stored(value: Any) -> bool:
+    """Whether a release can hold it: a fit whose settings cannot be written down could not be saved."""
+    if isinstance(value, list | tuple):
+        return all(_can_be_stored(item) for item in value)
+    if isinstance(value, dict):
+        return all(_can_be_stored(item) for item in (*value, *value.values()))
+    return value is None or isinstance(value, bool | int | float | str | nn.Module)

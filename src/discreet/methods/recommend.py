@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from discreet.errors import DiscreetError, UnsupportedError
+from discreet.errors import DiscreetError, ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
+from discreet.limits import shown
 from discreet.methods.base import NodeClassifier
 from discreet.methods.declaration import Declaration
 from discreet.methods.outlook import Outlook
@@ -111,6 +112,10 @@ class Auto:
 
     def __post_init__(self) -> None:
         """Refuse what is not a choice."""
+        if not isinstance(self.privacy, Privacy):
+            raise ParameterError(
+                f"privacy must be a Privacy such as Privacy(EdgeLevel(), 4), not {shown(self.privacy)}"
+            )
         validate(type(self), "auto", {"covers": self.covers, "expected_degree": self.expected_degree})
 
     @classmethod
@@ -123,6 +128,8 @@ class Auto:
 
         Guarantee: reads the level, the budget and public facts only, so the choice costs nothing.
         """
+        if not isinstance(public, PublicFacts):
+            raise ParameterError(f"public facts are wanted, as graph.public holds them, not {type(public).__name__}")
         level = self.privacy.level
         if level.kind not in COMPARED:
             return self._named_by_level()

@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from discreet.errors import UnsupportedError
+from discreet.limits import shown
 from discreet.methods import baselines, dp_gnn, dpar, dpdgc, dpgcn, gap, gcon, hop_bayes, lpgnn, progressive
 from discreet.methods.declaration import Declaration
 
@@ -75,6 +76,8 @@ def _of_packages() -> Iterator[tuple[str, Declaration | str]]:
 def find_method(name: str) -> Declaration:
     """The method of that name, or one sentence with the nearest."""
     known = list_methods()
+    if not isinstance(name, str):
+        raise UnsupportedError(f"a method is named by a text, not by {shown(name)}: there are {', '.join(known)}")
     if name not in known:
         if name in (broken := broken_methods()):
             raise UnsupportedError(f"the method {name!r} of an installed package is broken: {broken[name]}")

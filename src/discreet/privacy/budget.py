@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Literal
 
 from discreet.errors import PrivacyError
-from discreet.limits import DELTA, EPSILON
+from discreet.limits import DELTA, EPSILON, shown
 from discreet.privacy.levels import Level, NoPrivacy
 
 
@@ -26,18 +26,18 @@ class Privacy:
     def __post_init__(self) -> None:
         """Refuse a budget that means nothing, and an ε that contradicts the level."""
         if not isinstance(self.level, Level):
-            raise PrivacyError(f"level must be a Level such as EdgeLevel(), not {self.level!r}")
+            raise PrivacyError(f"level must be a Level such as EdgeLevel(), not {shown(self.level)}")
         for name in ("epsilon", "delta"):
             given = getattr(self, name)
             if isinstance(given, Real) and not isinstance(given, int | float):  # NumPy's own, from a loop over an array
                 object.__setattr__(self, name, float(given))
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, int | float) or not self.epsilon > 0:
-            raise PrivacyError(f"epsilon must be a positive number, not {self.epsilon!r}")
-        if not math.isinf(self.epsilon):
+            raise PrivacyError(f"epsilon must be a positive number, not {shown(self.epsilon)}")
+        if self.epsilon != math.inf:
             EPSILON.check("epsilon", self.epsilon, PrivacyError)
-        if self.delta != "auto" and not (isinstance(self.delta, int | float) and 0 < self.delta < 1):
-            raise PrivacyError(f"delta must lie strictly between 0 and 1, or be 'auto', not {self.delta!r}")
-        if self.delta != "auto":
+        if not isinstance(self.delta, str) or self.delta != "auto":
+            if not isinstance(self.delta, int | float) or not 0 < self.delta < 1:
+                raise PrivacyError(f"delta must lie strictly between 0 and 1, or be 'auto', not {shown(self.delta)}")
             DELTA.check("delta", self.delta, PrivacyError)
         if isinstance(self.level, NoPrivacy) != math.isinf(self.epsilon):
             raise PrivacyError(

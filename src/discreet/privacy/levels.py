@@ -160,6 +160,11 @@ class EdgeLevel(Level):
     kind: ClassVar[str] = "edge"
     private: ClassVar[frozenset[str]] = frozenset({EDGES})
 
+    def __post_init__(self) -> None:
+        """A word such as "undirected" would count as true, and halve what an edge is taken to change."""
+        if not isinstance(self.directed, bool):
+            raise PrivacyError(f"directed must be True or False, not {shown(self.directed)}")
+
     @property
     def spec(self) -> str:
         """``edge`` or ``edge:directed``."""
@@ -213,8 +218,7 @@ class NeighborLevel(Level):
         _require_positive("k", self.k)
         if self.max_degree is not None:
             _require_positive("max_degree", self.max_degree)
-        if self.edges not in ("owned", "promised"):
-            raise PrivacyError(f"edges must be owned or promised at level neighbor, not {self.edges!r}")
+        _require_word("edges at level neighbor", self.edges, ("owned", "promised"))
 
     @property
     def spec(self) -> str:
@@ -287,10 +291,8 @@ class NodeLevel(Level):
 
     def __post_init__(self) -> None:
         """Each basis has the bounds that it needs, and no other."""
-        if self.edges not in ("owned", "promised", "thinned"):
-            raise PrivacyError(f"edges must be owned, promised or thinned, not {self.edges!r}")
-        if self.change not in ("null", "replace"):
-            raise PrivacyError(f"change must be null or replace, not {self.change!r}")
+        _require_word("edges", self.edges, ("owned", "promised", "thinned"))
+        _require_word("change", self.change, ("null", "replace"))
         if self.edges == "thinned":
             self._check_thinned()
             return
@@ -372,8 +374,7 @@ class LocalLevel(Level):
 
     def __post_init__(self) -> None:
         """Refuse a part that records do not have."""
-        if self.protects not in ("both", "features", "labels"):
-            raise PrivacyError(f"protects must be both, features or labels, not {self.protects!r}")
+        _require_word("protects", self.protects, ("both", "features", "labels"))
         if self.protects != "both":
             object.__setattr__(self, "private", frozenset({self.protects}))
 
@@ -413,6 +414,11 @@ class LocalLevel(Level):
         return changed if self.protects == "both" else graph.with_labels(changed.labels)
 
 
+def _require_word(name: str, value: str, words: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in words:
+        raise PrivacyError(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {shown(value)}")
+
+
 def _require_positive(name: str, value: int | None) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PrivacyError(f"{name} must be a whole number of at least 1, not {shown(value)}")
@@ -443,6 +449,8 @@ _WORD = {"change", "edges"}
 
 def parse_level(spec: str) -> Level:
     """Read a level; the inverse of ``level.spec``."""
+    if not isinstance(spec, str):
+        raise PrivacyError(f"a level is written as a text, not as {shown(spec)}: {FORMS}")
     head, *pairs = (part.strip() for part in spec.strip().split(","))
     kind, _, argument = head.partition(":")
     if "=" in argument:  # node:max_degree=10 is node,max_degree=10

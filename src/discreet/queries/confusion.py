@@ -146,4 +146,5 @@ class ScoreTable(PredictionCounts):
 
 def chosen_ids(graph: Graph, ids: str) -> Array:
     """The nodes of a mask (``train``, ``val``, ``test``), or ``all``."""
-    return np.ones(graph.num_nodes, dtype=bool) if ids == "all" else graph.mask(ids)
+    everyone = isinstance(ids, str) and ids == "all"
+    return np.ones(graph.num_nodes, dtype=bool) if everyone else graph.mask(ids)

@@ -10,6 +10,7 @@ from discreet.arrays import FloatArray
 from discreet.errors import ParameterError, UncoveredReleaseError
 from discreet.files import to_json
 from discreet.graph.graph import Graph
+from discreet.limits import BINS, SEED
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import NodeClassifier, versions
 from discreet.methods.metrics import figures_of_table, roc_auc_of_bins
@@ -39,7 +40,7 @@ def plan_figures(
     bins: int = SCORE_BINS,
 ) -> Plan:
     """What asking for the figures costs, from public facts alone; refused where there is no bound."""
-    if bins < 0 or bins == 1:
+    if BINS.check("bins", bins) == 1:
         raise ParameterError(f"bins must be 0 (no ROC-AUC) or at least 2, not {bins}")
     level = estimator._checked_privacy().level
     public, _ = level.split(graph)
@@ -69,6 +70,8 @@ def certified_figures(
     Guarantee: for somebody in this graph who was not trained on, what is returned costs ``epsilon`` at the
     certificate's δ. For somebody who was, release and figures together cost what ``composed`` says.
     """
+    if insecure_noise_seed is not None:
+        SEED.check("insecure_noise_seed", insecure_noise_seed)
     graph = with_classes_of(estimator, graph)
     plan = plan_figures(estimator, graph, epsilon, delta, ids=ids, bins=bins)
     public, private = plan.privacy.level.split(graph)

@@ -9,8 +9,10 @@ import numpy as np
 
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import ParameterError, UnsupportedError
+from discreet.graph.convert import as_graph
 from discreet.graph.graph import MASKS, Graph
 from discreet.graph.parts import FEATURES, LABELS
+from discreet.limits import shown
 from discreet.methods.base import NodeClassifier
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.metrics import METRICS, class_scores, confusion, majority, measure, number_or_none
@@ -83,6 +85,10 @@ def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
 
 def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
     """The graph as the model reads it; a class that the model does not know is refused, for it cannot be met."""
+    if not isinstance(estimator, NodeClassifier):
+        raise ParameterError(f"a fitted model is wanted, not {shown(estimator)}")
+    estimator._check_fitted()
+    graph = graph if isinstance(graph, Graph) else as_graph(graph)
     known = estimator.schema_.classes
     unknown = [name for name in graph.class_names or () if known is not None and name not in known]
     if unknown and known is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from discreet.errors import CertificateError, DataNotFoundError
+from discreet.errors import CertificateError, DataNotFoundError, ParameterError
+from discreet.files import expand_home
+from discreet.limits import shown
 from discreet.methods.base import NodeClassifier
 from discreet.methods.parameters import Compute
 from discreet.privacy.certificate import certified_epsilon
@@ -18,8 +19,10 @@ def load_release(folder: str | os.PathLike[str], compute: Compute | None = None)
     A release that is not to be published (a fixed noise seed, an advisory) is read; one whose parts do not belong
     together is refused. Every file is read once: what is checked is what is used.
     """
-    if not Path(folder).is_dir():
+    if not expand_home(folder).is_dir():
         raise DataNotFoundError(f"there is no release at {folder}")
+    if compute is not None and not isinstance(compute, Compute):
+        raise ParameterError(f"compute must be a Compute, not {shown(compute)}")
     (compute or Compute()).prepare()  # what is wrong with it is not the release's fault
     try:
         estimator = examine(folder, compute).require_sound()

@@ -11,13 +11,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import CertificateError, DiscreetError
-from discreet.files import from_json
+from discreet.files import expand_home, from_json
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.methods.base import NodeClassifier
 from discreet.methods.extension import note_on
@@ -105,7 +104,7 @@ def verify(folder: str | os.PathLike[str]) -> list[Check]:
 def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> Examined:
     """Read a release once and check what was read; where the files are not those that were sealed, that is all."""
     try:
-        release = read_folder(Path(folder))
+        release = read_folder(expand_home(folder))
     except (DiscreetError, OSError) as error:
         return Examined([Check("certificate", False, str(error))])
     certificate = release.certificate

@@ -13,6 +13,7 @@ from dp_accounting.dp_event import DpEvent
 
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import Graph
+from discreet.limits import SCORE_NOISE
 from discreet.mechanisms.bits import NoiseSource
 from discreet.mechanisms.curator import Curator
 from discreet.methods.base import NodeClassifier
@@ -94,8 +95,8 @@ def score_for(level: Level, covers: str, graph: Graph, noise: float | None = Non
         )
     if not charged:
         _check_measurable(graph, metric)
-    if noise is not None and not (noise > 0 and math.isfinite(noise)):
-        raise ParameterError(f"the noise on the score must be a number above 0, not {noise}")
+    if noise is not None:
+        SCORE_NOISE.check("the noise on the score", noise)
     return Score(query, even_odds_noise(nodes) if noise is None else noise, nodes, metric)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 from dp_accounting.dp_event import DpEvent
 from sklearn.base import clone
 
-from discreet.errors import PrivacyError, UnsupportedError
+from discreet.errors import ParameterError, PrivacyError, UnsupportedError
 from discreet.graph.graph import Graph
+from discreet.limits import shown
 from discreet.mechanisms.bits import NoiseSource
 from discreet.methods.base import NodeClassifier
-from discreet.methods.parameters import checked_settings
+from discreet.methods.parameters import checked_settings, plain_value
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of, group_note
 from discreet.privacy.budget import Privacy
@@ -77,6 +78,13 @@ def tune(
     candidate is tried at the full budget and the certificate is stamped *tuning not accounted*. ``reserve`` is called
     with what will run, before any private data is asked: a ledger enters it, or raises.
     """
+    if not isinstance(estimator, NodeClassifier):
+        raise ParameterError(f"tune takes an estimator such as GAP(privacy), not {shown(estimator)}")
+    if not isinstance(accounted, bool):
+        raise ParameterError(f"accounted must be True or False, not {shown(accounted)}")
+    if reserve is not None and not callable(reserve):
+        raise ParameterError(f"reserve is a function that is called, not {shown(reserve)}")
+    trials, score_noise = plain_value(trials), plain_value(score_noise)
     _check_trials(trials, distribution)
     privacy = estimator._checked_privacy()
     viewed = privacy.level.view(graph)
@@ -114,8 +122,10 @@ def make_search(
 
 
 def _check_trials(trials: float, distribution: str) -> None:
-    if distribution not in SHAPES:
-        raise PrivacyError(f"the number of trials is {' or '.join(SHAPES)}, not {distribution!r}")
+    if not isinstance(distribution, str) or distribution not in SHAPES:
+        raise PrivacyError(f"the number of trials is {' or '.join(SHAPES)}, not {shown(distribution)}")
+    if isinstance(trials, bool) or not isinstance(trials, int | float):
+        raise PrivacyError(f"the expected number of runs must be a number, not {shown(trials)}")
     check_repeats(trials, SHAPES[distribution])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.arrays import Array, FloatArray
 from discreet.errors import ParameterError
-from discreet.limits import FEATURE, FEATURE_SPAN
+from discreet.limits import FEATURE, FEATURE_SPAN, shown
 
 Outside = Literal["refuse", "clip"]
 Range = tuple[float, float]
@@ -24,10 +24,10 @@ def checked_range(feature_range: Any) -> Range:
         )
     try:
         low, high = (float(end) for end in feature_range)
-    except (TypeError, ValueError):
-        raise ParameterError(f"feature_range must be two numbers, low and high, not {feature_range!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"feature_range must be two numbers, low and high, not {shown(feature_range)}") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
-        raise ParameterError(f"feature_range must be two finite numbers, the lower first, not {feature_range!r}")
+        raise ParameterError(f"feature_range must be two finite numbers, the lower first, not {shown(feature_range)}")
     for end in (low, high):
         FEATURE.check("an end of feature_range", end)
     FEATURE_SPAN.check("the difference of the ends of feature_range", high - low)
@@ -36,8 +36,8 @@ def checked_range(feature_range: Any) -> Range:
 
 def checked_outside(outside: Any) -> None:
     """What to do with a feature outside the range must be one of two words."""
-    if outside not in ("refuse", "clip"):
-        raise ParameterError(f"outside must be refuse or clip, not {outside!r}")
+    if not isinstance(outside, str) or outside not in ("refuse", "clip"):
+        raise ParameterError(f"outside must be refuse or clip, not {shown(outside)}")
 
 
 def refuse_outside(rows: Any, feature_range: Range) -> None:

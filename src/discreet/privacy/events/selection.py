@@ -31,7 +31,7 @@ from scipy.optimize import brentq
 
 from discreet.arrays import BoolArray, FloatArray, IntArray
 from discreet.errors import PrivacyError
-from discreet.limits import TRIALS
+from discreet.limits import TRIALS, shown
 from discreet.privacy.events.grids import RDP_ORDERS
 
 LOGARITHMIC, GEOMETRIC = 0.0, 1.0  # η of the law
@@ -120,10 +120,10 @@ def _first_heads(gamma: float, secret: Coins) -> int:
 
 def check_repeats(mean: float, shape: float) -> None:
     """Refuse a law that is none."""
-    if not (math.isfinite(mean) and mean > 1):
-        raise PrivacyError(f"the expected number of runs must be above 1, not {mean}")
+    if not mean > 1:
+        raise PrivacyError(f"the expected number of runs must be above 1, not {shown(mean)}")
     if mean > TRIALS.high:
-        raise PrivacyError(f"the expected number of runs must be at most {TRIALS.high}, not {mean:g}")
+        raise PrivacyError(f"the expected number of runs must be at most {TRIALS.high}, not {shown(mean)}")
     if not (math.isfinite(shape) and shape >= 0):
         raise PrivacyError(f"the shape of the number of runs must be a number of at least 0, not {shape}")
 
