@@ -202,3 +202,29 @@ def test_what_cannot_be_extended_says_so(tmp_path: Path) -> None:
     thinned = "node:thinned,d_max=60,p=0.5,change=null"
     with pytest.raises(UnsupportedError, match="thinned"):
         released("gap", thinned, tmp_path / "thinned").extend(graph, Privacy(parse_level(thinned), 0.5))
+
+
+@pytest.mark.parametrize(("method", "spec"), [("gap", NODE), ("hop-bayes", "edge"), ("lpgnet", "edge")])
+def test_the_same_nodes_with_other_edges_are_asked_again(method: str, spec: str, tmp_path: Path) -> None:
+    """They are known, so predictions rested on old edges, and an extension was said to have nothing to ask."""
+    model, graph = released(method, spec, tmp_path / "one"), september()
+    later = graph.with_edges(*np.random.default_rng(7).integers(80, size=(2, 300)))
+    budget = Privacy(parse_level(spec), 8.0)
+    np.testing.assert_array_equal(*(model.predict_proba(g, audience="owner") for g in (graph, later)))
+    with pytest.raises(UnsupportedError, match="others by now, again=True asks them anew"):
+        model.extend(later, budget)
+    made = model.extend(later, budget, again=True)
+    before, after = (m.predict_proba(later, audience="owner") for m in (model, made))
+    assert not np.array_equal(before, after)
+    assert made.epsilon_spent_ > model.epsilon_spent_
+    made.save(tmp_path / "two")
+    verify(tmp_path / "two")
+    np.testing.assert_array_equal(load_release(tmp_path / "two").predict_proba(later, audience="owner"), after)
+
+
+def test_what_reads_no_edge_has_nothing_to_ask_again(tmp_path: Path) -> None:
+    make("mlp", "edge").fit(september()).save(tmp_path / "one")
+    with pytest.raises(UnsupportedError, match="there is nothing to ask and to pay"):
+        load_release(tmp_path / "one").extend(september(), Privacy(parse_level("edge"), 1.0))
+    with pytest.raises(UnsupportedError, match="cannot be extended"):
+        load_release(tmp_path / "one").extend(september(), Privacy(parse_level("edge"), 1.0), again=True)

@@ -54,6 +54,8 @@ _OPTIONS = {
     "uncovered=True predicts": "--uncovered predicts",
     "public=True": "--public-graph",
     "audience='owner'": "--audience owner",
+    "again=True": "--again",
+    "decide_by reads": "--threshold reads",
     "pass it to fit as one of extra_graphs": "give it to train with --also",
     "or extend the release": "or use discreet extend",
 }

@@ -21,6 +21,10 @@ def extend(
     out: Annotated[Path, typer.Option(help="Write the extended release to this new folder.")],
     epsilon: Annotated[float, typer.Option(help="The budget of the new graph's aggregation.")],
     delta: Delta = "auto",
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="The release knows these nodes; their edges are others by now, and asked anew."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make a release predict on one more private graph: the weights stay, the graph's edges are asked with noise."""
@@ -34,10 +38,10 @@ def extend(
     graph = data.read(estimator.schema_)
     warn_of_ranges(graph, estimator._checked_privacy().level)
     privacy = Privacy(estimator._checked_privacy().level, epsilon, delta_of(delta))
-    plan = estimator.plan_extension(graph, privacy)
+    plan = estimator.plan_extension(graph, privacy, again=again)
     entry = ledger.reserve("extend", [plan])
     say(plan, as_json)
-    made = estimator.extend(graph, privacy)
+    made = estimator.extend(graph, privacy, again=again)
     made.save(out, entry.added_to(statement))
     entry.release(out)
     result = {

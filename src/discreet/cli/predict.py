@@ -86,6 +86,8 @@ def predict(
 
     from discreet.files import expand_home
     from discreet.graph.partitions import has_partitions
+    from discreet.graph.parts import EDGES
+    from discreet.privacy.coverage import READS
     from discreet.release.load import load_release
     from discreet.release.predictions import (
         Top,
@@ -112,6 +114,9 @@ def predict(
     warn_of_ranges(graph, estimator._checked_privacy().level)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
+    closed = EDGES in estimator._checked_privacy().level.private - READS[estimator.covers]
+    if closed and not (public_graph or uncovered):
+        LOG.info(f"edges of {graph.name} are not read: predictions rest on what the release holds")
     table = prediction_table(graph, rows, found, _classes_written(estimator), top)
     if shown.per_owner:
         write_for_owners(out, table)

@@ -305,8 +305,9 @@ class GraphKeys:
         return GraphKeys([*self._keys, public_key(part)])
 
     def find(self, part: PublicPart) -> int | None:
-        """The number of the graph that this is, or None."""
-        return next((number for number, key in enumerate(self._keys) if has_key(part, key)), None)
+        """The number of the graph that this is, or None; of one that was asked again, the last number."""
+        found = [number for number, key in enumerate(self._keys) if has_key(part, key)]
+        return found[-1] if found else None
 
     def state(self) -> Arrays:
         """``key.0``, ``key.1``, … for the release."""

@@ -501,15 +501,19 @@ class NodeClassifier(BaseEstimator):
 
     # ---------------------------------------------------------------- one more graph
 
-    def extend(self, graph: GraphLike, privacy: Privacy) -> Self:
+    def extend(self, graph: GraphLike, privacy: Privacy, *, again: bool = False) -> Self:
         """This released model on one more private graph: weights stay, the graph's aggregation is asked and charged.
 
         ``privacy`` is the budget of the new graph's aggregation, at the level of the release. The certificate of what
         is returned carries this one's as ``parent``; its ε is for somebody in every graph, and ``extension`` is for
         somebody in the new graph alone.
+
+        A graph is known by its features, or by its node ids where features are private. ``again=True`` is for one that
+        was asked before and has other edges by now: they are asked and charged anew, and predictions on it rest on the
+        new answers from then on.
         """
         level = self._checked_privacy().level
-        alone = self.plan_extension(graph, privacy)
+        alone = self.plan_extension(graph, privacy, again=again)
         part, private = level.split(self._matched(graph))
         curator = Curator.with_fresh_noise(alone, [private], insecure_seed=self.insecure_noise_seed)
         curator.compute_on(str(self._device), (self.compute or Compute()).examples_at_once)
@@ -521,7 +525,7 @@ class NodeClassifier(BaseEstimator):
         made.plan_, made.certificate_, made.epsilon_spent_ = whole, certificate, whole.epsilon
         return made
 
-    def plan_extension(self, graph: GraphLike, privacy: Privacy) -> Plan:
+    def plan_extension(self, graph: GraphLike, privacy: Privacy, *, again: bool = False) -> Plan:
         """What :meth:`extend` would ask of the new graph alone, from its public facts."""
         self._check_fitted()
         level = self._checked_privacy().level
@@ -532,10 +536,22 @@ class NodeClassifier(BaseEstimator):
                 f"the release is of level {level.spec}: an extension at {privacy.level.spec} adds nothing"
             )
         part, _ = level.split(self._matched(graph))
-        if self._uncovered(part) is None:
-            raise UnsupportedError("predictions on this graph are covered already: there is nothing to ask and to pay")
+        if self._uncovered(part) is None and not (again and EDGES in level.private):
+            raise UnsupportedError(f"predictions on this graph are covered already: {self._why_covered(part)}")
         check_parent(self.certificate_, level.spec)
         return self._extension_plan(part.facts, self._count_graphs(), privacy)
+
+    def _why_covered(self, part: PublicPart) -> str:
+        """Why one more graph needs no extension, and what to do where its edges were asked and have changed."""
+        try:
+            self._extension_stages(part.facts, self._count_graphs(), self._checked_privacy().level)
+        except UnsupportedError:
+            return "there is nothing to ask and to pay"
+        what = "node ids" if FEATURES in part.private else "features"
+        return (
+            f"a graph with the same {what} was asked, and they rest on its edges as they were then; if these are "
+            "others by now, again=True asks them anew"
+        )
 
     def _extension_plan(self, facts: PublicFacts, number: int, privacy: Privacy) -> Plan:
         self._check_graph(facts, privacy.level)
