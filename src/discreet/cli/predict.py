@@ -114,15 +114,15 @@ def predict(
     warn_of_ranges(graph, estimator._checked_privacy().level)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
-    closed = EDGES in estimator._checked_privacy().level.private - READS[estimator.covers]
-    if closed and not (public_graph or uncovered):
-        LOG.info(f"edges of {graph.name} are not read: predictions rest on what the release holds")
     table = prediction_table(graph, rows, found, _classes_written(estimator), top)
     if shown.per_owner:
         write_for_owners(out, table)
     else:
         _warn_of_many_owners(estimator, audience, len(table))
         write_predictions(out, table)
+    closed = EDGES in estimator._checked_privacy().level.private - READS[estimator.covers]
+    if closed and not (public_graph or uncovered):
+        LOG.info(f"edges of {graph.name} are not read: predictions rest on what the release holds")
     report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)
 
 
