@@ -87,6 +87,8 @@ def whole(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(temporary_name(path))
+    mine = os.getpid(), temporary.absolute()
+    _UNFINISHED.add(mine)
     try:
         yield temporary
         _flush(temporary)
@@ -94,7 +96,24 @@ def whole(path: Path) -> Iterator[Path]:
         _flush_folder(path.parent)
     except BaseException:  # a full disk or Ctrl-C must leave nothing behind
         _remove(temporary)
+        _UNFINISHED.discard(mine)
         raise
+    _UNFINISHED.discard(mine)
+
+
+_UNFINISHED: set[tuple[int, Path]] = set()
+"""What :func:`whole` has begun, and the process that did: a fork has the list of its parent too."""
+
+
+def remove_unfinished() -> None:
+    """Remove what this process began to write and will not finish.
+
+    A signal can arrive where an exception out of it skips every cleaning up: between a block and its end, or in it.
+    """
+    for process, temporary in list(_UNFINISHED):
+        if process == os.getpid():
+            _remove(temporary)
+            _UNFINISHED.discard((process, temporary))
 
 
 def _move(temporary: Path, path: Path) -> None:

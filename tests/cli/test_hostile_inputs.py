@@ -21,7 +21,7 @@ from discreet.cli import data as data_command
 from discreet.cli import main
 from discreet.cli.boundary import exit_code
 from discreet.cli.output import check_places
-from discreet.files import home_folder, write_whole
+from discreet.files import home_folder, remove_unfinished, whole, write_whole
 from discreet.graph import csbm
 from discreet.graph.datasets import data_roots
 from discreet.graph.graph import NamedSplit
@@ -269,6 +269,28 @@ def test_interrupts_have_codes_of_their_own(
     monkeypatch.setattr(data_command, "print_rows", lambda *_: _raises(BrokenPipeError()))
     monkeypatch.setattr("discreet.cli.boundary._unread", lambda: 141)
     assert main(["data"]) == 141
+
+
+def test_what_an_interrupt_left_is_removed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One that arrives as a block ends is raised before the block's own cleaning up."""
+    with exit_code() as ending:
+        block = whole(tmp_path / "release")
+        (block.__enter__() / "weights").parent.mkdir()
+        raise KeyboardInterrupt
+    assert ending.code == 130
+    assert list(tmp_path.iterdir()) == []
+    del block
+
+
+def test_what_another_process_writes_is_left_alone(tmp_path: Path) -> None:
+    with whole(tmp_path / "release") as temporary:
+        temporary.mkdir()
+        child = os.fork()
+        if not child:
+            remove_unfinished()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert temporary.is_dir()
 
 
 def test_a_closed_terminal_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ interpreter at its start. Worker processes of a command are spawned as always.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -85,6 +86,7 @@ def start(name: str, folder: Path) -> int:
         for place, number in (("stdout", 1), ("stderr", 2)):
             os.dup2(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
         sys.stdout, sys.stderr = open(1, "w", buffering=1), open(2, "w", buffering=1)  # noqa: SIM115
+        faulthandler.enable(sys.stderr)  # where a fault in machine code was
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background has it ignored
         code = enter_runs() if name == LEDGER else main(COMMANDS[name])
     except KeyboardInterrupt:  # before the command began, or after its end
@@ -170,8 +172,9 @@ def _kill_once(name: str, folder: Path, number: signal.Signals, after: float, fo
         return
     found.kills += 1
     found.finished += code == 0
+    said = (folder / "stderr").read_text(errors="replace") if (folder / "stderr").exists() else ""
     if code not in (0, -number, 128 + number):
-        found.wrong.append(f"{folder.name}: exit {code} after {number.name}")
+        found.wrong.append(f"{folder.name}: exit {code} after {number.name}: {said[-3000:]}")
     until = time.monotonic() + 60  # what forks processes is still importing for a while, if machines are busy
     while (orphans := in_session(child)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -180,7 +183,6 @@ def _kill_once(name: str, folder: Path, number: signal.Signals, after: float, fo
     found.while_writing += bool(left) or (folder / "ledger.db-journal").exists()
     if left and number != signal.SIGKILL:
         found.wrong.append(f"{folder.name}: {number.name} leaves {left}")
-    said = (folder / "stderr").read_text(errors="replace") if (folder / "stderr").exists() else ""
     if "Traceback" in said:
         found.wrong.append(f"{folder.name}: a traceback after {number.name}: {said[-1500:]}")
     found.wrong += [f"{folder.name}: {sentence}" for sentence in whats_wrong(name, folder)]

@@ -32,6 +32,7 @@ from discreet.errors import (
     PlanViolationError,
     UncoveredReleaseError,
 )
+from discreet.files import remove_unfinished
 
 # Exit codes: a check that failed, what a user can mend, and EX_SOFTWARE of sysexits.h, which is ours to mend.
 FAILED, MENDABLE, BUG = 1, 2, 70
@@ -120,6 +121,7 @@ def exit_code() -> Iterator[Ending]:
         else:
             if ending.code == INTERRUPTED:  # what typer makes of Ctrl-C
                 ending.code = _interrupted(received, "")
+    remove_unfinished()
     ending.code = _after_the_last_words(ending.code)
 
 
