@@ -101,3 +101,22 @@ def test_the_budget_is_saved_though_it_was_not_given(
     assert f"\nepsilon = {epsilon}\n" in Path("saved.toml").read_text()
     code, _, err = run(capsys, "train", "--config", "saved.toml")
     assert code == 0, err
+
+
+def test_one_file_serves_train_plan_and_tune(capsys: pytest.CaptureFixture[str]) -> None:
+    """What train alone has is passed over; graphs that are added are not, for they change the plan."""
+    data, also = small_graph_file(), small_graph_file(1)
+    options = ["--data", data, "--method", "gap", "--set", "epochs=1", "--epsilon", "2", "--beside-mlp"]
+    code, _, err = run(capsys, "train", *options, "--save-config", "made.toml")
+    assert code == 0, err
+    text = Path("made.toml").read_text()
+    assert "[]" not in text
+    code, alone, err = run(capsys, "plan", "--config", "made.toml", "--json")
+    assert code == 0, err
+    code, both, err = run(capsys, "plan", "--config", "made.toml", "--also", also, "--json")
+    assert code == 0, err
+    assert len(json.loads(both)["stages"]) > len(json.loads(alone)["stages"])
+    search = ["--search", "hops=1,2", "--trials", "2", "--not-accounted"]
+    assert run(capsys, "tune", "--config", "made.toml", *search, "--json")[0] == 0
+    Path("made.toml").write_text(f'{text}also = ["{also}"]\n')
+    assert "no option 'also'" in refused(capsys, "tune", "--config", "made.toml", *search)

@@ -17,7 +17,7 @@ import pytest
 
 import discreet
 from discreet.bench.graphs import graph_of
-from discreet.graph import load
+from discreet.graph import load, save_npz
 from tests.cli.helpers import QUICK, refused, run
 
 ROWS = 300
@@ -198,3 +198,35 @@ def test_next_month_has_no_split_of_its_own(capsys: pytest.CaptureFixture[str], 
     assert (code, sum(map(sum, json.loads(out)["confusion"]["all"]))) == (0, ROWS)
     nodes.drop(columns="label").to_csv(bank / "nodes.csv", index=False)
     assert "nothing to measure; discreet predict needs none" in refused(capsys, "evaluate", "made", "--data", str(bank))
+
+
+# -------------------------------------------------------------------- words
+
+
+def test_weights_without_a_whole_edge_say_so(capsys: pytest.CaptureFixture[str], bank: Path) -> None:
+    """Amounts as weights were all clipped to 1, without a word."""
+    options = ["--data", str(bank), "--method", "mlp", "--set", "epochs=1", "--column", "weight=amount"]
+    _, _, err = run(capsys, "train", *options)
+    assert "1 and more is a whole edge, unless --column full_weight=NUMBER says what is" in err
+    _, _, err = run(capsys, "train", *options, "--column", "full_weight=500")
+    assert "with weights, 500 being a whole edge" in err
+
+
+def test_large_numbers_that_nobody_scaled_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables are scaled when they are read; a matrix passes as it is."""
+    graph = discreet.csbm(num_nodes=60, seed=0)
+    columns = graph.features * np.where(np.arange(graph.num_features) == 3, 1e6, 1.0)
+    save_npz(graph.with_features(columns), Path("wild.npz"))
+    save_npz(graph, Path("tame.npz"))
+    options = ["--method", "mlp", "--set", "epochs=1"]
+    code, _, err = run(capsys, "train", "--data", "wild.npz", *options)
+    assert (code, "features in columns 3 are large numbers" in err) == (0, True)
+    assert "large numbers" not in run(capsys, "train", "--data", "tame.npz", *options)[2]
+    node = ["--method", "dp-mlp", "--level", "node", "--set", "steps=2"]  # features are private: nothing is looked at
+    assert "large numbers" not in run(capsys, "train", "--data", "wild.npz", *node)[2]
+
+
+def test_thresholds_have_one_name_in_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "train", "--level", "node:owned,max_degree=5", "--threshold", "macro-f1")
+    assert "--threshold reads validation labels" in said
+    assert "decide_by" not in said

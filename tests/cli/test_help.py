@@ -38,3 +38,10 @@ def test_help_imports_nothing_heavy() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
+
+
+def test_help_speaks_no_python(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("train", "predict", "bench"):
+        _, out, _ = run(capsys, command, "--help")
+        assert "list[" not in out
+        assert "--log-level TEXT" in out

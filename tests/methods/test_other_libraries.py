@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+import discreet
 from discreet.errors import GraphError, ParameterError, UnsupportedError
 from discreet.graph import Graph, csbm, from_pandas, split, to_pyg
 from discreet.methods.baselines.mlp import MLPClassifier
@@ -91,3 +92,24 @@ def test_a_mark_for_unlabelled_nodes_is_no_class(graph: Graph) -> None:
         GAP(EDGE, **QUICK).plan(data)
     fitted = GAP(EDGE, **QUICK).fit(graph)
     assert fitted.predict_proba(data).shape == (200, 2)  # predicting needs no labels, whatever they are
+
+
+def test_labels_of_data_that_are_words() -> None:
+    data = discreet.to_pyg(discreet.split(csbm(num_nodes=60, seed=0), "60/20/20", seed=0))
+    data.y = [("cat", "dog")[label] for label in data.y.tolist()]
+    model = discreet.MLPClassifier(discreet.Privacy(discreet.EdgeLevel(), 1.0), epochs=1).fit(data)
+    assert model.classes_.tolist() == ["cat", "dog"]
+    assert set(model.predict(data)) <= {"cat", "dog"}
+    data.class_names = ["dog", "cat", "cow"]
+    assert discreet.from_pyg(data).class_names == ("dog", "cat", "cow")
+    data.y = torch.eye(2)[torch.zeros(60, dtype=torch.long)]
+    with pytest.raises(UnsupportedError, match=r"argmax\(dim=1\)"):
+        discreet.from_pyg(data)
+
+
+def test_text_in_an_attribute_of_networkx() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.Graph()
+    graph.add_node("a", age=3, sex="f")
+    with pytest.raises(GraphError, match="attribute 'sex' of node 'a' is the text 'f'"):
+        discreet.from_networkx(graph, features=["age", "sex"])

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -38,6 +38,10 @@ SUMMARIES = {
 }
 """The commands in the order of --help, which imports none of them: each is the function of its name in the file of its
 name."""
+
+
+KINDS = {str: "TEXT", Path: "PATH", int: "NUMBER", float: "NUMBER"}
+"""What --help calls what an option takes, by its type; a list is of texts."""
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -150,6 +154,8 @@ def _flat(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, default, annotation in OF_ALL
     ]
+    for parameter in of_all:
+        _name_kind(parameter.annotation)
     for parameter in parameters:
         found = _parameters(parameter.annotation) if _is_group(parameter) else [parameter]
         options |= {option.name: option for option in found}
@@ -175,4 +181,15 @@ def _parameters(callable_: Callable[..., object]) -> list[inspect.Parameter]:
     """The parameters of a command, or the fields of a dataclass; by keyword, so that any of them may be required."""
     hints = get_type_hints(callable_, include_extras=True)
     found = inspect.signature(callable_).parameters.values()
+    for name in (p.name for p in found):
+        _name_kind(hints[name])
     return [p.replace(kind=p.KEYWORD_ONLY, annotation=hints[p.name]) for p in found]
+
+
+def _name_kind(annotation: Any) -> None:
+    """Say in plain words what an option takes."""
+    for declared in getattr(annotation, "__metadata__", ()):
+        if isinstance(declared, typer.models.OptionInfo) and declared.metavar is None:
+            taken = get_args(annotation)[0]
+            kinds = [KINDS[kind] for kind in (get_args(taken) or (taken,)) if kind in KINDS]
+            declared.metavar = next(iter(kinds), None if bool in (taken, *get_args(taken)) else KINDS[str])

@@ -56,7 +56,7 @@ _OPTIONS = {
     "public=True": "--public-graph",
     "audience='owner'": "--audience owner",
     "again=True": "--again",
-    "decide_by reads": "--threshold reads",
+    **{f"decide_by {does}": f"--threshold {does}" for does in ("reads", "would choose", "chooses")},
     "pass it to fit as one of extra_graphs": "give it to train with --also",
     "or extend the release": "or use discreet extend",
 }
@@ -128,10 +128,8 @@ def exit_code() -> Iterator[Ending]:
 def _failed(error: Exception) -> int:
     if isinstance(error, InternalError):
         return _fail(str(error), BUG)
-    if isinstance(error, UncoveredReleaseError):
+    if isinstance(error, UncoveredReleaseError | InvalidInputError):
         return _fail(_as_options(str(error)), MENDABLE)
-    if isinstance(error, InvalidInputError):
-        return _fail(str(error), MENDABLE)
     if isinstance(error, DiscreetError):
         return _fail(str(error), FAILED)
     if type(error).__name__ == "NoArgsIsHelpError":  # `discreet` alone: its message is the help

@@ -25,6 +25,13 @@ from discreet.errors import ParameterError
 LEFT_OUT = ("config", "save_config", "out", "as_json", "debug", "log_level", "log_json", "help")
 """What a file of options does not hold: where it lies itself, where a run writes, and how it speaks."""
 
+OF_A_RELEASE = (
+    *("engine", "scheduler", "workers", "beside-mlp", "private-figures"),
+    *("data-name", "purpose", "issuer", "ledger", "dataset", "population", "limit"),
+)
+"""Options of ``train`` on which no plan and no search depends: ``plan`` and ``tune`` pass over those that they lack, so
+that one file serves all three."""
+
 
 def load_config(context: typer.Context, path: Path) -> None:
     """Make the options of a file the defaults of this command."""
@@ -51,7 +58,7 @@ def config_text(context: typer.Context, **settled: Any) -> str:
         value = values.get(name)
         if stands_for is not None and value is stands_for:
             lines.append(f"{flag} = true")
-        elif stands_for is None and value is not None and value != []:
+        elif stands_for is None and value is not None and value not in ([], ()):
             lines.append(f"{flag} = {_toml(value)}")
     text = "\n".join(lines) + "\n"
     try:
@@ -78,6 +85,8 @@ def _defaults(context: typer.Context, content: Mapping[str, Any], path: Path) ->
     defaults = {}
     for key, value in content.items():
         flag = key.replace("_", "-")
+        if flag not in flags and flag in OF_A_RELEASE:
+            continue
         if flag not in flags:
             near = difflib.get_close_matches(flag, flags, n=1)
             hint = f"did you mean {near[0]}?" if near else f"`discreet {context.info_name} --help` lists them"

@@ -22,7 +22,7 @@ Columns = Annotated[
     typer.Option(
         "--column",
         help="For tables: ROLE=NAME with role source, target, time, weight, id, label, split, features, ignore or "
-        "classes; the last three take NAME,NAME,…. Repeatable.",
+        "classes; the last three take NAME,NAME,…. full_weight=NUMBER is the weight of a whole edge. Repeatable.",
     ),
 ]
 Threshold = Annotated[
@@ -32,6 +32,10 @@ Threshold = Annotated[
         help="Decide so that validation nodes do best by balanced-accuracy or macro-f1; where labels are public and "
         "predictions covered.",
     ),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(help="Another private graph to predict on, read as --data is; its edges are charged. Repeatable."),
 ]
 BesideMlp = Annotated[
     bool,

@@ -382,6 +382,19 @@ def prepare(data: DataOptions, method: MethodOptions, engine: GraphReader | None
     return Prepared(graph, *choice.choose(graph))
 
 
+def read_like(graph: Graph, data: DataOptions, name: str, engine: GraphReader | None = None) -> Graph:
+    """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed.
+
+    That schema holds what --column says, a column of labels among it, which this table may lack.
+    """
+    from discreet.graph.matching import match_graph
+    from discreet.graph.schema import Schema
+
+    known = replace(graph.schema or Schema(), classes=graph.class_names, features=graph.feature_names)
+    named = replace(data, data=name, schema=None, columns=data.columns if graph.schema is None else None)
+    return match_graph(named.read(graph.schema, engine=engine), known, graph.public)
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """Which engine, and where its workers are."""

@@ -97,6 +97,8 @@ def shown(value: Any) -> str:
         return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
     if isinstance(value, list):
         return "; ".join(map(shown, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
     return "–" if value is None else str(value)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.config import Config
-from discreet.cli.declared import Json
-from discreet.cli.options import DataOptions, MethodOptions, prepare
+from discreet.cli.declared import Also, Json
+from discreet.cli.options import DataOptions, MethodOptions, prepare, read_like
 from discreet.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from discreet.privacy.plan import Plan
 
 
-def plan(data: DataOptions, method: MethodOptions, config: Config = None, as_json: Json = False) -> None:
+def plan(
+    data: DataOptions, method: MethodOptions, also: Also = None, config: Config = None, as_json: Json = False
+) -> None:
     """Show what training would ask of private data, with sensitivities, noise and ε; train nothing."""
     graph, estimator, recommendation = prepare(data, method, _outline(data, method))
-    made = estimator.plan_for(graph)
+    extra = [read_like(graph, data, name) for name in also or ()]
+    made = estimator.plan_for(graph, extra)
     cost = estimator.cost_of(made, graph)
     if as_json:
         chosen = {} if recommendation is None else {"recommendation": recommendation.to_json()}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli.config import Config, SaveConfig, config_text
-from discreet.cli.declared import BesideMlp, Json, PrivateFigures
+from discreet.cli.declared import Also, BesideMlp, Json, PrivateFigures
 from discreet.cli.options import (
     DataOptions,
-    Engine,
     EngineOptions,
     LedgerOptions,
     MethodOptions,
     StatementOptions,
     prepare,
+    read_like,
 )
 from discreet.cli.output import (
     LOG,
@@ -46,10 +45,7 @@ def train(
     issued: StatementOptions,
     ledger: LedgerOptions,
     engine: EngineOptions,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(help="Another private graph to predict on, read as --data is; its edges are charged. Repeatable."),
-    ] = None,
+    also: Also = None,
     out: Annotated[Path | None, typer.Option(help="Write the release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
     beside_mlp: BesideMlp = False,
@@ -72,7 +68,7 @@ def train(
         graph, estimator, recommendation = prepare(data, method, running)
         if beside_mlp:
             check_features_alone(estimator)
-        extra = [_read_like(graph, replace(data, data=name, schema=None), running) for name in also or ()]
+        extra = [read_like(graph, data, name, running) for name in also or ()]
         LOG.debug("planning")
         plan = estimator.plan_for(graph, extra)
         if running is not None:  # it reads edges in blocks
@@ -130,16 +126,3 @@ def _summary(graph: Graph) -> str:
 
 def _more(graph: Graph) -> str:
     return ", …" if graph.num_classes > MOST_NAMES else ""
-
-
-def _read_like(graph: Graph, data: DataOptions, engine: Engine | None) -> Graph:
-    """Another graph of the same kind: its tables are read by the schema of the first, its labels are not needed.
-
-    That schema holds what --column says, a column of labels among it, which this table may lack.
-    """
-    from discreet.graph.matching import match_graph
-    from discreet.graph.schema import Schema
-
-    known = replace(graph.schema or Schema(), classes=graph.class_names, features=graph.feature_names)
-    named = data if graph.schema is None else replace(data, columns=None)
-    return match_graph(named.read(graph.schema, engine=engine), known, graph.public)

@@ -6,14 +6,18 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from discreet.graph.clean import UNLABELLED
+from discreet.graph.clean import UNLABELLED, Features
 from discreet.graph.graph import CLASS_LIST, Graph
 from discreet.graph.parts import FEATURES, LABELS
-from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, shorten
+from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, Schema, shorten
 
 MOST = 0.5
 """The share of cells at an end of a range from which on something seems wrong."""
 TO_BE_DECLARED = "to be declared at this level"
+FAR = 20.0
+"""The root mean square of a column from which on it is large."""
+LOOKED_AT = 2000
+"""Rows that are looked at to see it."""
 TELLING = 10
 """Labelled nodes per value from which on it is no accident that a column tells the class of each."""
 
@@ -69,6 +73,26 @@ def beyond_ranges(graph: Graph) -> list[str]:
                     "its range in the model; is it in the same units as in training?"
                 )
     return said
+
+
+def far_from_one(features: Features) -> str | None:
+    """One sentence on dense columns of large numbers, from which networks learn little; None where there are none.
+
+    It reads features, so it is for levels at which these are public. Tables are scaled when they are read, and sparse
+    columns are word counts and the like. Some of many rows are looked at.
+    """
+    if not isinstance(features, np.ndarray):
+        return None
+    some = features[:: max(1, len(features) // LOOKED_AT)].astype(np.float64)
+    size = np.sqrt((some**2).mean(axis=0))
+    far = np.flatnonzero(size > FAR)
+    if not len(far):
+        return None
+    columns = shorten(map(str, far.tolist()))
+    return (
+        f"features in columns {columns} are large numbers (about {size.max():.2g}), from which networks learn little: "
+        "scale them to about one, or read tables with from_pandas or load, which do"
+    )
 
 
 def doubts_of(graph: Graph, private: Collection[str]) -> list[str]:
@@ -135,11 +159,17 @@ def summary_of(graph: Graph) -> list[str]:
     used = sum(column.kind != IGNORE for column in graph.schema.columns or ())
     classes = shorten(graph.class_names or ()) or "none"
     kind = ("directed" if graph.directed else "undirected") + (
-        ", with weights" if graph.edge_weights is not None else ""
+        _weight_words(graph.schema) if graph.edge_weights is not None else ""
     )
     words = f"{graph.num_features} features from {used} columns, classes {classes}; edges are read as {kind}"
     missing = left_out(graph)
     return [f"read {graph.name}: {graph.num_nodes} nodes, {words}", *([missing] if missing else [])]
+
+
+def _weight_words(schema: Schema) -> str:
+    if schema.full_weight is not None:
+        return f", with weights, {schema.full_weight:g} being a whole edge"
+    return ", with weights as they are: 1 and more is a whole edge, unless --column full_weight=NUMBER says what is"
 
 
 def _row(table: str, column: str, role: str, becomes: str) -> dict[str, str]:

@@ -99,13 +99,15 @@ def from_pyg(
         directed = bool(data.get("directed", False))
     names = data.get("class_names")
     names = None if names is None else as_names(names, "data.class_names")
+    declared = len(names) if num_classes is None and names is not None else num_classes
+    labels, names = _pyg_labels(data.get("y"), names)
     return Graph.from_edges(
         source,
         target,
         _pyg_features(data.x),
-        _pyg_labels(data.get("y")),
+        labels,
         directed=directed,
-        num_classes=len(names) if num_classes is None and names is not None else num_classes,
+        num_classes=declared,
         edge_weights=_pyg_weights(data) if weights == "read" else None,
         node_ids=_pyg_ids(data.get("node_ids")),
         class_names=names,
@@ -174,15 +176,23 @@ def _pyg_weights(data: Any) -> Array:
     return as_array(given, "data.edge_weight")
 
 
-def _pyg_labels(y: Any) -> Array | None:
+def _pyg_labels(y: Any, names: Any) -> tuple[Array | None, Any]:
+    """Class numbers and names of classes: those that ``data.class_names`` gives, or those of labels that are words."""
     if y is None:
-        return None
+        return None, names
+    if isinstance(y, list | tuple) and any(isinstance(value, str) for value in y):
+        return encode_classes(y, names)
     labels = as_array(y, "data.y")
+    if labels.dtype.kind in "OU" and labels.ndim == 1:
+        return encode_classes(labels.tolist(), names)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise UnsupportedError(f"data.y of shape {labels.shape} holds several labels per node: one is supported")
-    return labels
+        raise UnsupportedError(
+            f"data.y of shape {labels.shape} holds several labels per node, and one is supported: "
+            "data.y.argmax(dim=1), if one column of each row is 1 and the others are 0"
+        )
+    return labels, names
 
 
 def _pyg_ids(ids: Any) -> Any:
@@ -333,7 +343,7 @@ def _networkx_features(graph: Any, features: str | Sequence[str]) -> SingleArray
         absent = [attribute for attribute in wanted if attribute not in held]
         if absent:
             raise GraphError(f"node {node!r} has no feature attribute {absent[0]!r}")
-        parts = [as_array(held[attribute], f"attribute {attribute!r} of node {node!r}") for attribute in wanted]
+        parts = [_numbers(node, attribute, held[attribute]) for attribute in wanted]
         if any(part.ndim > 1 for part in parts):
             raise GraphError(f"node {node!r} has a feature attribute that is no number and no flat list of numbers")
         rows.append(np.concatenate([np.atleast_1d(part) for part in parts]))
@@ -341,6 +351,16 @@ def _networkx_features(graph: Any, features: str | Sequence[str]) -> SingleArray
     if len(widths) > 1:
         raise GraphError(f"feature vectors differ in length: {min(widths)} and {max(widths)}")
     return np.stack(rows)
+
+
+def _numbers(node: Any, attribute: str, given: Any) -> Array:
+    found = as_array(given, f"attribute {attribute!r} of node {node!r}")
+    if found.dtype.kind == "U":
+        raise GraphError(
+            f"attribute {attribute!r} of node {node!r} is the text {str(given)!r:.40}, and features are numbers: make "
+            "tables of nodes and edges, which from_pandas reads with their categories and missing values"
+        )
+    return found
 
 
 # -------------------------------------------------------------------- SciPy

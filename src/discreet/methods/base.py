@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import sys
 import threading
@@ -33,6 +34,7 @@ from discreet.errors import (
     UnsupportedError,
 )
 from discreet.files import expand_home, to_json
+from discreet.graph.account import far_from_one
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, OWN_SPLIT, Graph, PublicFacts, SplitBy
 from discreet.graph.labels import class_values
@@ -383,6 +385,9 @@ class NodeClassifier(BaseEstimator):
         parts = [public for public, _ in split]
         (self.compute or Compute()).check_memory(parts[0].facts)
         self._check_settings(parts[0])
+        doubt = None if FEATURES in level.private else far_from_one(parts[0].features)
+        if doubt is not None:
+            logging.getLogger("discreet").warning(doubt)
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
         private = [private for _, private in split]
         curator = Curator.with_fresh_noise(plan, private, insecure_seed=self.insecure_noise_seed)

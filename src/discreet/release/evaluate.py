@@ -31,6 +31,7 @@ OUT_OF_REACH = (
     "a prediction reads its node's own edges, and those of this graph lie in partitions: discreet evaluate measures "
     "the release on the whole graph"
 )
+RARE = " (docs/guides/imbalance.md: class_weight and thresholds)"
 FIGURES = (
     *("classes", *(metric.replace("-", "_") for metric in METRICS)),
     *("majority", "by_class", "confusion", "warnings"),
@@ -112,7 +113,7 @@ def warnings_of(figures: Mapping[str, Any]) -> list[str]:
     missed = [row["name"] for row in rows if row["nodes"] and not row["predicted"]]
     if missed:
         there = sum(row["nodes"] > 0 for row in rows)
-        found.append(f"{len(missed)} of {there} classes are never predicted on the {where}: {listed(missed)}")
+        found.append(f"{len(missed)} of {there} classes are never predicted on the {where}: {listed(missed)}{RARE}")
     if figures["accuracy"][name] <= figures["majority"][name]:
         found.append(f"accuracy on the {where} is no better than naming the commonest class throughout")
     return found
