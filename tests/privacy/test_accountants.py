@@ -15,6 +15,7 @@ from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.accountants import (
     PLD_INTERVAL,
+    RDP_ORDERS,
     epsilon_of,
     exact_epsilon,
     pld_epsilon,
@@ -22,6 +23,7 @@ from discreet.privacy.accountants import (
     rdp_epsilon,
     spend,
 )
+from discreet.privacy.events.black_box import pure_curve
 from discreet.privacy.events.gaussian import gaussian_mu
 from discreet.privacy.events.group_sampling import GroupFixedSampledGaussianDpEvent, GroupSampledGaussianDpEvent
 from discreet.privacy.events.top_k import _one_pick
@@ -95,6 +97,23 @@ def test_black_box_adds_its_delta() -> None:
     assert pld_epsilon(event, DELTA) == pytest.approx(1.0, rel=1e-3)
     assert pld_epsilon(event, 1e-7) == math.inf
     assert rdp_epsilon(event, 1e-7) == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-9, 1e-6, 1e-4])
+def test_the_divergence_of_a_small_pure_epsilon_does_not_round_away(epsilon: float) -> None:
+    """Near zero it is αε²/2, a number of which differences of logarithms leave nothing."""
+    low = RDP_ORDERS < 50
+    assert pure_curve(epsilon)[low] == pytest.approx(RDP_ORDERS[low] * epsilon**2 / 2, rel=1e-4)
+    event = events.RandomizedResponseDpEvent(1 - math.tanh(epsilon / 2), 2)
+    assert events.rdp_curve(event)[low] == pytest.approx(RDP_ORDERS[low] * epsilon**2 / 2, rel=1e-3)
+
+
+def test_the_divergence_of_a_pure_epsilon_never_exceeds_it() -> None:
+    for epsilon in (0.0, 1.0, 30.0, 700.0, math.inf):
+        curve = pure_curve(epsilon)
+        assert (curve <= epsilon).all()
+        assert (curve[1:] >= curve[:-1] * (1 - 1e-12)).all()
+        assert curve[-1] == pytest.approx(epsilon, rel=1e-3)
 
 
 def test_no_noise_is_infinite() -> None:

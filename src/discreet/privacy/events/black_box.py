@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import attr
 import numpy as np
 from dp_accounting.dp_event import DpEvent, ZCDpEvent
@@ -40,11 +38,16 @@ def black_box_curve(event: ApproximateDpEvent) -> FloatArray:
 
 
 def pure_curve(epsilon: float) -> FloatArray:
-    """Rényi divergence of a pure ε mechanism: that of randomised response with two outcomes (Mironov 2017)."""
-    log_p, log_q = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    """Rényi divergence of a pure ε mechanism: that of randomised response with two outcomes (Mironov 2017).
+
+    Its (α − 1)-fold is ln((e^{αε} + e^{(1−α)ε})/(1 + e^ε)) = ln(1 + (e^{αε} − 1)(1 − e^{(1−α)ε})/(1 + e^ε)). In the
+    latter nothing cancels; in the former, for a small ε, what is left is rounding, and many runs add it up.
+    """
     a = RDP_ORDERS
-    one, two = a * log_p + (1 - a) * log_q, a * log_q + (1 - a) * log_p
-    return np.minimum(np.logaddexp(one, two) / (a - 1), epsilon)
+    near = np.minimum(epsilon, 1 / a)
+    small = np.log1p(np.expm1(a * near) * -np.expm1((1 - a) * near) / (1 + np.exp(near)))
+    large = (a - 1) * epsilon + np.log1p(np.exp((1 - 2 * a) * epsilon)) - np.log1p(np.exp(-epsilon))
+    return np.minimum(np.where(epsilon < 1 / a, small, large) / (a - 1), epsilon)
 
 
 def black_box_for_two(event: ApproximateDpEvent) -> ApproximateDpEvent | None:

@@ -25,7 +25,5 @@ def randomized_response_pld(event: RandomizedResponseDpEvent, count: int) -> pld
 
 
 def randomized_response_curve(event: RandomizedResponseDpEvent) -> FloatArray:
-    """Keep with probability 1 − p(b − 1)/b against each other bucket with p/b."""
-    keep = 1 - event.noise_parameter * (event.num_buckets - 1) / event.num_buckets
-    other = event.noise_parameter / event.num_buckets
-    return pure_curve(math.log(keep / other))
+    """Keep with probability 1 − p(b − 1)/b against each other bucket with p/b: a quotient of 1 + (1 − p)·b/p."""
+    return pure_curve(math.log1p((1 - event.noise_parameter) * event.num_buckets / event.noise_parameter))
