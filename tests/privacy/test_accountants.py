@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import attr
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation
@@ -123,6 +124,14 @@ def test_no_noise_is_infinite() -> None:
         events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(0.0)),
     ):
         assert epsilon_of(event, DELTA) == math.inf
+
+
+def test_several_events_that_lose_everything() -> None:
+    """Next to no noise, at the largest budgets: each is infinite to distributions, and so are all of them together."""
+    loud = events.GroupSampledGaussianDpEvent(0.01, 0.5, 2, "null")
+    three = events.compose([loud, events.repeat(loud, 5), events.LaplaceDpEvent(1.0), attr.evolve(loud, group_size=3)])
+    assert pld_epsilon(three, DELTA) == math.inf
+    assert spend(three, DELTA)["rdp"] > 1000
 
 
 def test_nothing_costs_nothing() -> None:

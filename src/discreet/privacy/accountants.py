@@ -22,7 +22,7 @@ from dp_accounting.rdp import rdp_privacy_accountant as rdp
 from discreet.errors import PrivacyError
 from discreet.privacy import events
 from discreet.privacy.events.gaussian import gaussian_epsilon, gaussian_mu
-from discreet.privacy.events.grids import PLD_INTERVAL, RDP_ORDERS, everything_lost, hopeless
+from discreet.privacy.events.grids import PLD_INTERVAL, RDP_ORDERS, everything_lost, hopeless, is_everything_lost
 from discreet.privacy.events.node_sampling import amplified
 from discreet.privacy.events.table import rdp_curve
 from discreet.privacy.levels import Level, NeighborLevel, NodeLevel
@@ -199,14 +199,15 @@ def composed_losses(event: DpEvent) -> pld.PrivacyLossDistribution | None:
 def _composed_losses(written: str) -> pld.PrivacyLossDistribution | None:
     """Remembered by content: a report asks for the same composition at many ε, and one of many steps takes seconds."""
     event = events.event_from_json(json.loads(written))
-    total = pld.identity(value_discretization_interval=PLD_INTERVAL)
+    total, lost = pld.identity(value_discretization_interval=PLD_INTERVAL), False
     for leaf, count in events.leaves(event):
         build = events.kind_of(leaf).pld
         losses = None if build is None else build(leaf, count)
         if losses is None:
             return None
-        total = total.compose(losses)
-    return total
+        lost = lost or is_everything_lost(losses)
+        total = total if lost else total.compose(losses)
+    return everything_lost() if lost else total
 
 
 def epsilon_of_version_0_1(event: DpEvent, delta: float) -> float | None:

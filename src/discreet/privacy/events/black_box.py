@@ -47,7 +47,7 @@ def pure_curve(epsilon: float) -> FloatArray:
     near = np.minimum(epsilon, 1 / a)
     small = np.log1p(np.expm1(a * near) * -np.expm1((1 - a) * near) / (1 + np.exp(near)))
     large = (a - 1) * epsilon + np.log1p(np.exp((1 - 2 * a) * epsilon)) - np.log1p(np.exp(-epsilon))
-    return np.minimum(np.where(epsilon < 1 / a, small, large) / (a - 1), epsilon)
+    return np.asarray(np.minimum(np.where(epsilon < 1 / a, small, large) / (a - 1), epsilon), dtype=np.float64)
 
 
 def black_box_for_two(event: ApproximateDpEvent) -> ApproximateDpEvent | None:

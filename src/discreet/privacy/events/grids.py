@@ -39,9 +39,16 @@ def hopeless(mean_loss: float, count: int) -> bool:
 
 
 def everything_lost() -> pld.PrivacyLossDistribution:
-    """ε = ∞: safe whatever the truth. A sliver stays finite, for dp_accounting cannot compose nothing."""
+    """ε = ∞: safe whatever the truth. A sliver stays finite, for dp_accounting has no distribution of nothing."""
     sliver = np.array([1e-9])
     return pld.PrivacyLossDistribution(pld_pmf.DensePLDPmf(PLD_INTERVAL, 0, sliver, 1.0, pessimistic_estimate=True))
+
+
+def is_everything_lost(losses: pld.PrivacyLossDistribution) -> bool:
+    """Whether this is ε = ∞ at every δ below 1. It stays so in company, and is not composed: slivers of slivers are
+    less than dp_accounting keeps.
+    """
+    return bool(losses._pmf_remove._infinity_mass >= 1)
 
 
 def curve_by_dp_accounting(event: DpEvent) -> FloatArray | None:
