@@ -13,6 +13,7 @@ import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -351,6 +352,19 @@ def test_an_interrupt_within_an_import_comes_after_it(
         signal.signal(signal.SIGINT, before)
     assert ending.code == 128 + number
     assert module.whole
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_interrupt_within_a_compilation_comes_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Objects of the compiler that are half made end in a fault, or in a traceback of their own."""
+    compiler: dict[str, Any] = {"__name__": "llvmlite.binding.ffi", "os": os, "time": time}
+    exec("def build(number):\n os.kill(os.getpid(), number)\n time.sleep(0.3)\n return True\n", compiler)
+    whole_object = False
+    with exit_code() as ending:
+        whole_object = compiler["build"](signal.SIGTERM)
+        time.sleep(30)
+    assert ending.code == 143
+    assert whole_object
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -144,8 +144,6 @@ def options(rng: Random, names: list[str]) -> Case:
         arguments += _option(rng, rng.choice([o for o in commands()[name].params if o.name not in LEFT_OUT]))
     if rng.random() < 0.05:
         arguments.append(rng.choice(WORDS))
-    if any(argument.endswith("hop-bayes") for argument in arguments):
-        arguments += ["--set", "steps=3"]  # its hundreds of noisy steps are work, and no hang
     return arguments, _workplace
 
 

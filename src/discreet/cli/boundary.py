@@ -42,8 +42,8 @@ LONGEST = 600
 """Characters of a sentence on standard error: a file name or a value in it may be of any length."""
 REPORT = "please report it as SECURITY.md says, with the output of `discreet doctor`; --debug shows the traceback"
 _PACKAGE = Path(__file__).parents[1]
-LONGEST_IMPORT = 10.0
-"""Seconds that an interrupt waits for the end of an import; torch takes three."""
+LONGEST_WAIT = 10.0
+"""Seconds that an interrupt waits for the end of an import or of a compilation; importing torch takes three."""
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """A request to end, and a terminal that was closed; Ctrl-C is Python's own."""
 # Promises of our own code that our own code broke.
@@ -240,16 +240,17 @@ def _never_fail_to_print() -> None:
 def _signals_raise() -> Iterator[list[int]]:
     """SIGTERM and SIGHUP unwind the stack as Ctrl-C does: temporary files and workers go. Gives what was received.
 
-    A signal that meets an import comes again after it: extensions in C make another error of an interrupt.
+    A signal that meets an import or a compilation comes again after it: extensions in C make another error of an
+    interrupt, and a compiler whose objects are half made ends in a fault.
     """
     received: list[int] = []
-    depth, deadline = _import_depth(sys._getframe()), float("inf")
+    depth, deadline = _fragile_depth(sys._getframe()), float("inf")
     again: list[threading.Timer] = []
 
     def raise_(number: int, frame: FrameType | None) -> None:
         nonlocal deadline
-        deadline = min(deadline, time.monotonic() + LONGEST_IMPORT)
-        if _import_depth(frame) > depth and time.monotonic() < deadline:
+        deadline = min(deadline, time.monotonic() + LONGEST_WAIT)
+        if _fragile_depth(frame) > depth and time.monotonic() < deadline:
             _send_again(number, again)
             return
         received.append(number)
@@ -301,10 +302,11 @@ def _send_again(number: int, again: list[threading.Timer]) -> None:
     again[-1].start()
 
 
-def _import_depth(frame: FrameType | None) -> int:
-    """How many imports are under way, one inside the other."""
+def _fragile_depth(frame: FrameType | None) -> int:
+    """How many calls are under way, one inside the other, that an interrupt would break: imports, the compiler's."""
     found = 0
     while frame is not None:
-        found += frame.f_code.co_name == "_find_and_load"
+        module = str(frame.f_globals.get("__name__", ""))
+        found += frame.f_code.co_name == "_find_and_load" or module.startswith(("numba.", "llvmlite."))
         frame = frame.f_back
     return found
