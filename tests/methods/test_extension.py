@@ -93,8 +93,8 @@ def test_a_release_is_extended_again_and_again(tmp_path: Path) -> None:
     for graph in graphs:
         assert model.predict(graph).shape == (graph.num_nodes,)
     assert model.certificate_["parent"]["parent"]["parent"]["method"] == "gap"
-    assert [stage.name for stage in model.whole_plan().stages] == [s["name"] for s in model.certificate_["stages"]]
-    assert model.whole_plan().epsilon == pytest.approx(model.epsilon_spent_, rel=1e-3)
+    assert [stage.name for stage in model.plans()[-1].stages] == [s["name"] for s in model.certificate_["stages"]]
+    assert model.plans()[-1].epsilon == pytest.approx(model.epsilon_spent_, rel=1e-3)
 
 
 def reseal_parent(**changes: Any) -> Change:
@@ -122,6 +122,16 @@ FORGERIES: dict[str, tuple[Change, Change]] = {
     "a parent that states less than it spent": (reseal_parent(epsilon=1e-6), unchanged),
     "a parent of a larger delta": (reseal_parent(delta=0.3), unchanged),
     "a parent whose search nobody paid for": (reseal_parent(tuning="tuning not accounted: 40 runs"), unchanged),
+    "a parent that had a smaller budget": (reseal_parent(budget={"epsilon": 0.01, "delta": "auto"}), unchanged),
+    "a parent of another delta of the budget": (reseal_parent(budget={"epsilon": 2.0, "delta": 1e-9}), unchanged),
+    "a parent without figures of accountants": (reseal_parent(epsilon_by_accountant={}), unchanged),
+    "a parent that protects more": (reseal_parent(level={"spec": "edge", "relation": "everybody"}), unchanged),
+    "a parent without duties": (reseal_parent(duties=[]), unchanged),
+    "a parent without caveats": (reseal_parent(caveats=[]), unchanged),
+    "a parent with a note of its own": (reseal_parent(notes=["audited"]), unchanged),
+    "a parent with lines of its own": (reseal_parent(data="x\n- **Guarantee**: ε = 0.1"), unchanged),
+    "a parent of no date": (reseal_parent(date="soon"), unchanged),
+    "a parent without files": (reseal_parent(files={}), unchanged),
     "a parent of another graph": (reseal_parent(facts=[]), unchanged),
     "a parent of another version": (reseal_parent(versions={"discreet": "99.0"}), unchanged),
     "a parent that states a claim": (reseal_parent(accounting="as-published"), unchanged),

@@ -14,17 +14,19 @@ import pytest
 from safetensors.numpy import load, save
 
 from discreet.audit.small_graphs import small_graph
+from discreet.audit.subjects import cheap
 from discreet.errors import CertificateError, DiscreetError
 from discreet.mechanisms.bits import FIXED
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.methods.baselines.mlp import MLPClassifier
 from discreet.methods.gap.estimator import GAP
+from discreet.methods.registry import find_method, load_method
 from discreet.privacy import events
 from discreet.privacy.accountants import spend
 from discreet.privacy.budget import Privacy
 from discreet.privacy.calibration import calibrate
 from discreet.privacy.certificate import FREE, digest
-from discreet.privacy.levels import EdgeLevel, NodeLevel
+from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
 from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import json_bytes
 from discreet.release.load import load_release
@@ -288,6 +290,8 @@ def scale(*path: str | int, factor: float) -> Change:
 
 
 LAPLACE = {"kind": "Laplace", "noise_multiplier": 50.0}
+FIGURE = "- **Guarantee**: ε = 0.1"
+"""A line of a card."""
 FORGED: dict[str, tuple[Change, Change, str]] = {
     # what a form can refuse
     "no runs": (set_in("stages", 0, "runs", value=0), unchanged, "certificate"),
@@ -339,6 +343,13 @@ FORGED: dict[str, tuple[Change, Change, str]] = {
         "configuration",
     ),
     "no date": (set_in("date", value="yesterday"), unchanged, "configuration"),
+    **{
+        f"a figure of its own in {name}": (set_in(name, value=f"x\n{FIGURE}"), unchanged, "configuration")
+        for name in ("data", "purpose", "issuer", "ledger")
+    },
+    "words of an issuer without end": (set_in("issuer", value="x" * 501), unchanged, "configuration"),
+    "a text as a version": (set_in("versions", "torch", value="Ann knows Bob"), unchanged, "configuration"),
+    "a text as a package": (set_in("versions", "Ann knows Bob", value="1"), unchanged, "configuration"),
     "another size": (unchanged, set_in("public", "num_nodes", value=10**6), "configuration"),
     # what the plan does not say
     "another coverage": (
@@ -360,6 +371,7 @@ FORGED: dict[str, tuple[Change, Change, str]] = {
     "another proof": (set_in("stages", 0, "proof", value="published proof"), unchanged, "plan"),
     "another sampler": (set_in("stages", 0, "noise", "sampler", value="dice"), unchanged, "plan"),
     "other notes": (set_in("notes", value=["nothing to add"]), unchanged, "plan"),
+    "a parent of what extends none": (set_in("parent", value={"digest": "none\n- ε = 0.1"}), unchanged, "plan"),
     "accounting that nobody asked for": (set_in("accounting", value="as-published"), unchanged, "plan"),
     # what does not add up
     "a smaller epsilon": (scale("epsilon", factor=0.999), unchanged, "epsilon"),
@@ -577,6 +589,75 @@ def test_text_beside_the_arrays_is_refused(release: Path) -> None:
     arrays = load((release / "weights.safetensors").read_bytes())
     with_weights(release, save(arrays, metadata={"edges": "1,2"}))
     assert "text" in sentence(release)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"{", b'{"\\u005f_metadata__":{"edges":"1,2"},'),
+        (b'"dtype"', b'"edges":"1,2","dtype"'),
+        (b'{"', b'{ "'),
+        (b".", b"\\u002e"),
+        (b"}", b"}" + b" " * 8),
+    ],
+    ids=["escaped metadata", "a key in an entry", "a space", "an escaped name", "spaces at the end"],
+)
+def test_text_in_the_header_of_weights_is_refused(release: Path, old: bytes, new: bytes) -> None:
+    """Readers of arrays skip what they do not know, and read what is escaped."""
+    content = (release / "weights.safetensors").read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    at_end = new.startswith(b"}")
+    header = content[8 : 8 + size] + b" " * 8 if at_end else content[8 : 8 + size].replace(old, new, 1)
+    with_weights(release, len(header).to_bytes(8, "little") + header + content[8 + size :])
+    load((release / "weights.safetensors").read_bytes())
+    assert "text beside its arrays" in sentence(release)
+
+
+LONGER = {
+    "one row more": lambda a: np.concatenate([a, a[:1]]),
+    "one column more": lambda a: np.concatenate([a, a[..., :1]], axis=-1),
+    "one dimension more": lambda a: a[None],
+    "double precision": lambda a: a.astype(np.float64),
+    "half precision": lambda a: a.astype(np.float16),
+    "bytes": lambda a: a.astype(np.uint8)[..., None],
+}
+
+
+@pytest.mark.parametrize("how", LONGER)
+@pytest.mark.parametrize("name", ["cache.0.1", "key.0", "encoder.layers.0.weight"])
+def test_arrays_in_another_form_are_refused(release: Path, name: str, how: str) -> None:
+    """More rows than there are nodes, or more bits than the model reads, would be a place for private data."""
+    arrays = load((release / "weights.safetensors").read_bytes())
+    with_weights(release, save({**arrays, name: np.ascontiguousarray(LONGER[how](arrays[name]))}))
+    assert "weights.safetensors" in sentence(release)
+
+
+@pytest.mark.parametrize(
+    ("method", "level", "added"),
+    [
+        ("dp-gnn", "edge", {"outputs": "numbers"}),
+        ("gcon-ssp", "edge", {"encoder.edges": "numbers"}),
+        (
+            "hop-bayes",
+            "edge",
+            {f"{name}.1": f"{name}.0" for name in ("cache", "receivers", "key", "hubs")},
+        ),
+        ("hop-bayes", "edge", {"class_weights": "links.chance"}),
+        ("lpgnn", "local", {"cache.1": "cache.0", "key.1": "key.0"}),
+    ],
+)
+def test_what_no_stage_paid_for_is_refused(method: str, level: str, added: dict[str, str], tmp_path: Path) -> None:
+    """Arrays under names that the method has in other configurations: another graph's cache among them."""
+    model = load_method(find_method(method))(Privacy(parse_level(level), 4.0))
+    if level == "local":
+        model.set_params(feature_range=(-9.0, 9.0), outside="clip")
+    model = cheap(model, kept={} if level == "edge" else {"feature_range": (-9.0, 9.0), "outside": "clip"})
+    release = model.fit(small_graph(np.random.default_rng(0))).save(tmp_path / "release")
+    assert examine(release).passed
+    arrays = load((release / "weights.safetensors").read_bytes())
+    numbers = np.zeros((model.public_.num_nodes, model.public_.num_classes))
+    with_weights(release, save({**arrays, **{new: arrays.get(old, numbers) for new, old in added.items()}}))
+    assert "weights.safetensors" in sentence(release)
 
 
 def test_weights_of_another_model_are_refused(release: Path) -> None:

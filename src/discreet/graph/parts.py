@@ -316,7 +316,15 @@ class GraphKeys:
     @classmethod
     def restore(cls, state: Mapping[str, Array], count: int) -> GraphKeys:
         """Inverse of :meth:`state`."""
-        return cls([state[f"key.{number}"].tobytes() for number in range(count)])
+        return cls([stored_key(state, f"key.{number}") for number in range(count)])
+
+
+def stored_key(state: Mapping[str, Array], name: str) -> bytes:
+    """The digest of this name in a release; ``ValueError`` where it is none."""
+    found = state[name]
+    if found.dtype.name != "uint8" or found.shape != (hashlib.sha256().digest_size,):
+        raise ValueError(f"{name} is no digest")
+    return found.tobytes()
 
 
 def public_key(part: PublicPart) -> bytes:

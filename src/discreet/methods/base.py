@@ -563,13 +563,13 @@ class NodeClassifier(BaseEstimator):
         drafts = self._extension_stages(facts, number, privacy.level)
         return make_plan(self.method, privacy, facts.num_nodes, drafts, self.covers)
 
-    def whole_plan(self) -> Plan:
-        """The plan of everything that a release ran: of its fit, and of every graph that it was extended to."""
-        plan, level = self.plan(self.public_, self.extra_public_), self._checked_privacy().level
+    def plans(self) -> list[Plan]:
+        """The plan of the fit, and after every graph that it was extended to that of all it ran by then."""
+        found, level = [self.plan(self.public_, self.extra_public_)], self._checked_privacy().level
         for place, added in enumerate(self.extensions_, start=1 + len(self.extra_public_)):
             alone = self._extension_plan(added.public, place, Privacy(level, added.epsilon, added.delta))
-            plan = plan_of_all(plan.stages, plan.delta, alone)
-        return plan
+            found.append(plan_of_all(found[-1].stages, found[-1].delta, alone))
+        return found
 
     def _all_facts(self) -> list[PublicFacts]:
         """The public facts of every graph that was asked, in order."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from discreet.arrays import Array, Arrays
+from discreet.methods.stored_arrays import SINGLE, stored_rows
 
 
 def caches_state(caches: Sequence[Sequence[Tensor]]) -> Arrays:
@@ -20,9 +20,12 @@ def caches_state(caches: Sequence[Sequence[Tensor]]) -> Arrays:
     }
 
 
-def restore_caches(state: Mapping[str, Array], graphs: int, per_graph: int) -> list[list[Tensor]]:
-    """Inverse of :func:`caches_state`."""
+def restore_caches(state: Mapping[str, Array], shapes: Sequence[Sequence[Sequence[int]]]) -> list[list[Tensor]]:
+    """Inverse of :func:`caches_state`; ``shapes`` are those of each graph's caches, in order."""
     return [
-        [torch.tensor(np.asarray(state[f"cache.{number}.{place}"])) for place in range(1, per_graph + 1)]
-        for number in range(graphs)
+        [
+            torch.tensor(stored_rows(state, f"cache.{number}.{place}", *shape, types=[SINGLE]))
+            for place, shape in enumerate(of_graph, start=1)
+        ]
+        for number, of_graph in enumerate(shapes)
     ]

@@ -17,6 +17,7 @@ from discreet.errors import GraphError, ParameterError
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
+from discreet.methods.stored_arrays import stored_rows
 from discreet.ops.rows import portions, unit_rows
 from discreet.ops.sparse import SparseMatrix, map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features, training_rows
@@ -122,9 +123,18 @@ class PublicEncoder:
     def restore(self, state: Mapping[str, Array]) -> None:
         """Inverse of :meth:`state`."""
         restore_module("network", self.network, state)
-        self._arrays = {
-            key.removeprefix("encoder."): array for key, array in state.items() if key.startswith("encoder.")
-        }
+        shapes = self._shapes()
+        self._arrays = {name: stored_rows(state, f"encoder.{name}", *shape) for name, shape in shapes.items()}
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the arrays beside the network."""
+        if self._settings.encoder == "mlp":
+            return {"centre": (self._settings.width,)}
+        width, classes = self._spectral_width(), self._public.num_classes
+        shapes: dict[str, tuple[int, ...]] = {"basis": (self._public.num_features, width)}
+        if self._settings.encoder == "scores":
+            shapes |= {"head": (width, classes), "centre": (classes,)}
+        return shapes
 
     def _spectral_width(self) -> int:
         settings = self._settings

@@ -185,8 +185,6 @@ class Statement:
         The name of the data, what the release is for, and who answers for it.
     date
         ``2026-01-31``; today (UTC) where none is given.
-    parent
-        The certificate of the release that this one extends.
     ledger
         The id of this release's entry in a ledger.
     """
@@ -195,7 +193,6 @@ class Statement:
     purpose: str | None = None
     issuer: str | None = None
     date: str | None = None
-    parent: Mapping[str, Any] | None = None
     ledger: str | None = None
 
     def __post_init__(self) -> None:
@@ -207,9 +204,14 @@ class Statement:
 
     def added_to(self, certificate: Mapping[str, Any]) -> dict[str, Any]:
         """The certificate with this statement; what is not given stays as the certificate has it."""
-        given = {name: getattr(self, name) for name in STATED_FIELDS if getattr(self, name) is not None}
-        date = given.get("date") or certificate.get("date") or datetime.datetime.now(datetime.UTC).date().isoformat()
+        given = {name: getattr(self, name) for name in TEXTS if getattr(self, name) is not None}
+        date = self.date or certificate.get("date") or datetime.datetime.now(datetime.UTC).date().isoformat()
         return {**certificate, **given, "date": date}
+
+
+def check_stated(certificate: Mapping[str, Any]) -> None:
+    """Refuse words of an issuer that a :class:`Statement` does not take: the card would show them as its own lines."""
+    Statement(**{name: certificate[name] for name in (*TEXTS, "date")})
 
 
 def check_date(text: str) -> None:

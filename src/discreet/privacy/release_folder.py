@@ -98,8 +98,7 @@ class ReleaseFolder:
             found: Arrays = load_tensors(self.files[WEIGHTS])
         except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
             raise CertificateError(f"{WEIGHTS} is not a file of arrays") from None
-        if b"__metadata__" in self.files[WEIGHTS][: 8 + _header_length(self.files[WEIGHTS])]:
-            raise CertificateError(f"{WEIGHTS} holds text beside its arrays")
+        _check_header(self.files[WEIGHTS])
         for name, array in found.items():
             if array.dtype.kind not in "biuf":
                 raise CertificateError(f"{WEIGHTS}: {name!r:.60} does not hold numbers")
@@ -108,8 +107,23 @@ class ReleaseFolder:
         return found
 
 
-def _header_length(weights: bytes) -> int:
-    return int.from_bytes(weights[:8], "little")
+_ALIGNED = 8
+"""Arrays begin at a multiple of so many bytes, up to which the header is filled with spaces."""
+
+
+def _check_header(weights: bytes) -> None:
+    """The header lists names, types, shapes and places of the arrays, in the one way to write that, and nothing else.
+
+    Guarantee: what the file holds is in its arrays. Readers skip what they do not know, so a text could hide there.
+    """
+    header = weights[_ALIGNED : _ALIGNED + int.from_bytes(weights[:_ALIGNED], "little")]
+    listed = strict_json(header, f"the header of {WEIGHTS}")
+    plain = {
+        name: {key: entry.get(key) for key in ("dtype", "shape", "data_offsets")} for name, entry in listed.items()
+    }
+    written = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
+    if header != written.ljust(-(-len(written) // _ALIGNED) * _ALIGNED):
+        raise CertificateError(f"{WEIGHTS} holds text beside its arrays")
 
 
 def read_folder(folder: Path) -> ReleaseFolder:

@@ -13,7 +13,7 @@ from discreet.errors import CertificateError
 from discreet.files import from_json
 from discreet.privacy import events
 from discreet.privacy.accountants import epsilon_of
-from discreet.privacy.certificate import digest
+from discreet.privacy.certificate import AUDIT, RELEASE_FILES, digest
 from discreet.privacy.certificate_form import check_certificate
 from discreet.privacy.plan import Stage
 from discreet.release.consistency import check_version
@@ -31,6 +31,8 @@ def check_ancestry(certificate: Mapping[str, Any], *, extensions: int) -> None:
     if (extension is not None) != (extensions > 0):
         raise CertificateError("an extension is stated by one of certificate and configuration")
     if extension is None:
+        if parent is not None:
+            raise CertificateError("the certificate carries a parent's, and the release extends none")
         return
     if parent is None:
         raise CertificateError("the certificate of an extended release does not carry its parent's")
@@ -53,14 +55,15 @@ def ancestors(certificate: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _check_parent(parent: Mapping[str, Any]) -> None:
-    """The parent is a release that can be extended, unchanged, and states what its stages cost."""
+    """The parent is a release that can be extended, and unchanged; what it states is compared elsewhere."""
     check_certificate(parent, "the parent's certificate")
     if digest(parent) != parent["digest"]:
         raise CertificateError("the parent's certificate was changed after sealing")
     check_version(parent)
     if parent["schema"] == 1 or "trial_stages" in parent or parent["accounting"] != "rigorous":
         raise CertificateError("the parent's certificate is of a release that cannot be extended")
-    _check_figure("for the parent", parent["stages"], parent)
+    if not set(RELEASE_FILES) <= set(parent["files"]) <= {*RELEASE_FILES, AUDIT}:
+        raise CertificateError("the parent's certificate does not list the files of a release")
 
 
 def _check_kinship(certificate: Mapping[str, Any], parent: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ Figures, facts and names are compared for every version; words only where this v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
@@ -25,7 +26,7 @@ from discreet.privacy.certificate import (
     NOT_ACCOUNTED,
     TASK,
     caveats_of,
-    check_date,
+    check_stated,
     duties,
     trust_in,
 )
@@ -33,13 +34,27 @@ from discreet.privacy.coverage import COVERAGE
 from discreet.privacy.levels import NoPrivacy, parse_level
 from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
 
+_PLAIN = re.compile(r"[A-Za-z0-9.+!_-]{1,80}")
+"""What names of packages and their versions are made of; the certificate of a release is no place for other texts."""
+
 FIRST_OF_SCHEMA_2 = "0.2.0.dev0"
 """The first version that wrote certificates of schema 2, and no more of schema 1."""
 
 
 def check_configuration(release: ReleaseFolder) -> str:
-    """The configuration, the card and the certificate tell one story: version, method, level, budget, δ, facts."""
+    """The configuration, the card and the certificate tell one story."""
     config, certificate = release.config(), release.certificate
+    check_story(config, certificate)
+    if same_version(certificate):
+        if release.files[CARD] != render_card(certificate).encode():
+            raise CertificateError(f"{CARD} does not say what the certificate says")
+    else:
+        _check_card_figures(release)
+    return f"{config['method']} at level {certificate['level']['spec']}"
+
+
+def check_story(config: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
+    """Configuration and certificate tell one story: version, method, level, budget, δ, facts, issuer's words."""
     check_version(certificate)
     level, given, budget = parse_level(certificate["level"]["spec"]), config["privacy"], certificate["budget"]
     searched, added = certificate.get("trial_stages") is not None, config.get("extensions", [])
@@ -72,12 +87,9 @@ def check_configuration(release: ReleaseFolder) -> str:
         raise CertificateError(f"there is no coverage {certificate['covers']['name']!r:.80}")
     _check_noise(config, certificate)
     if certificate["schema"] > 1:
-        check_date(certificate["date"])
+        check_stated(certificate)
     if same_version(certificate):
-        _check_words(release, privacy, nodes)
-    else:
-        _check_card_figures(release)
-    return f"{config['method']} at level {level.spec}"
+        _check_words(certificate, privacy, nodes)
 
 
 def _check_noise(config: Mapping[str, Any], certificate: Mapping[str, Any]) -> None:
@@ -108,6 +120,8 @@ def _check_facts(listed: list[Mapping[str, Any]]) -> int:
 def check_version(certificate: Mapping[str, Any]) -> None:
     """The version that wrote the certificate is said, in the one way it can be written, and can be true."""
     stated, now = certificate["versions"].get("discreet"), version("discreet")
+    if not all(_PLAIN.fullmatch(text) for pair in certificate["versions"].items() for text in pair):
+        raise CertificateError("the certificate names a version in words that are none of a version")
     if stated is None:
         raise CertificateError("the certificate does not say which version of discreet wrote it")
     try:
@@ -137,10 +151,9 @@ def _check_card_figures(release: ReleaseFolder) -> None:
         raise CertificateError(f"{CARD} does not state the guarantee that the certificate states")
 
 
-def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
+def _check_words(certificate: Mapping[str, Any], privacy: Privacy, nodes: int) -> None:
     """What people read follows from the rest."""
-    certificate, level = release.certificate, privacy.level
-    covers = certificate["covers"]["name"]
+    level, covers = privacy.level, certificate["covers"]["name"]
     weighted = any(graph.get("weighted", False) for graph in certificate["facts"])
     expected = {
         "level": {"spec": level.spec, "relation": level.describe_on(weighted)},
@@ -158,5 +171,3 @@ def _check_words(release: ReleaseFolder, privacy: Privacy, nodes: int) -> None:
     if certificate["noise"]["source"] != (FRESH if certificate["noise"]["for_release"] else FIXED):
         raise CertificateError("what the certificate says of the source of noise is not what this version says")
     _check_tuning(certificate)
-    if release.files[CARD] != render_card(certificate).encode():
-        raise CertificateError(f"{CARD} does not say what the certificate says")

@@ -15,6 +15,7 @@ from typing import Any
 
 from dp_accounting.dp_event import DpEvent
 
+from discreet.arrays import Array
 from discreet.errors import CertificateError, DiscreetError
 from discreet.files import expand_home, from_json
 from discreet.graph.parts import FEATURES, LABELS
@@ -39,7 +40,7 @@ from discreet.privacy.plan import Plan, Stage
 from discreet.privacy.release_folder import WEIGHTS, ReleaseFolder, read_folder
 from discreet.release.advisories import advisories
 from discreet.release.ancestry import ancestors, check_ancestry
-from discreet.release.consistency import check_configuration, same_version
+from discreet.release.consistency import check_configuration, check_story, same_version
 from discreet.release.rebuild import compare_plan, rebuild
 from discreet.untrusted import strict_json
 
@@ -124,7 +125,7 @@ def examine(folder: str | os.PathLike[str], compute: Compute | None = None) -> E
     lineage = [certificate, *(ancestors(certificate) if all(check.passed for check in checks) else ())]
     checks += [_check_accounting(certificate), _check_tuning(certificate), _check_noise(certificate)]
     checks += [*_check_advisories(lineage), *_check_audit(release)]
-    return Examined(checks, list(_warnings(release)), made[0] if made else None, release.files)
+    return Examined(checks, list(_warnings(release, lineage)), made[0] if made else None, release.files)
 
 
 def _attempt(name: str, check: Callable[[], str]) -> Check:
@@ -171,12 +172,41 @@ def _check_weights(release: ReleaseFolder) -> str:
 
 def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Compute | None) -> str:
     """The configuration, planned again, asks for the stages that the certificate states."""
-    certificate = release.certificate
-    estimator = rebuild(release.config(), compute)
-    plan = estimator.whole_plan()
+    certificate, config = release.certificate, release.config()
+    estimator = rebuild(config, compute)
+    *earlier, plan = estimator.plans()
     estimator.plan_ = plan
     made.append(estimator)
     check_ancestry(certificate, extensions=len(estimator.extensions_))
+    for ancestor, planned in zip(ancestors(certificate), reversed(earlier), strict=True):
+        _check_ancestor(ancestor, planned, config)
+    _compare(plan, certificate)
+    count = len(plan.stages)
+    return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
+
+
+def _check_ancestor(ancestor: Mapping[str, Any], plan: Plan, config: Mapping[str, Any]) -> None:
+    """What is asked of a release is asked of those that it extends: readers are shown their certificates, too."""
+    try:
+        check_story({**config, "extensions": config["extensions"][: _count_extensions(ancestor)]}, ancestor)
+        _compare(plan, ancestor)
+        _refuse_failed(_check_epsilon(ancestor))
+    except DiscreetError as error:
+        raise CertificateError(f"the parent's certificate: {error}") from None
+
+
+def _count_extensions(certificate: Mapping[str, Any]) -> int:
+    return sum(1 for _ in ancestors(certificate))
+
+
+def _refuse_failed(checks: Sequence[Check]) -> None:
+    for check in checks:
+        if not check.passed:
+            raise CertificateError(check.detail)
+
+
+def _compare(plan: Plan, certificate: Mapping[str, Any]) -> None:
+    """Refuse a certificate that states anything else than the plan."""
     if plan.covers != certificate["covers"]["name"]:
         raise CertificateError(
             f"the certificate covers {certificate['covers']['name']}, the configuration {plan.covers}"
@@ -193,8 +223,6 @@ def _check_plan(release: ReleaseFolder, made: list[NodeClassifier], compute: Com
     searched = certificate.get("trial_stages") is not None
     if same_version(certificate) and not searched and certificate["notes"] != _notes(plan, certificate):
         raise CertificateError("the notes of the certificate are not those of the configuration's plan")
-    count = len(plan.stages)
-    return "one stage, that of the configuration" if count == 1 else f"{count} stages are those of the configuration"
 
 
 def _notes(plan: Plan, certificate: Mapping[str, Any]) -> list[str]:
@@ -221,13 +249,22 @@ def _check_model(release: ReleaseFolder, estimator: NodeClassifier) -> str:
     estimator.certificate_ = release.certificate
     try:
         estimator._restore(arrays)
-        known = estimator._state().keys()
+        known = estimator._state()
     except _SURPRISES:
         raise CertificateError(f"{WEIGHTS} does not fit the configuration") from None
-    unknown = sorted(arrays.keys() - known)
+    unknown = sorted(arrays.keys() - known.keys())
     if unknown:
         raise CertificateError(f"{WEIGHTS} holds {unknown[0]!r:.60}, which the model does not know")
+    other = [name for name in sorted(arrays) if not _same_array(arrays[name], known[name])]
+    if other:
+        raise CertificateError(
+            f"{WEIGHTS} holds {other[0]!r:.60} in a form, or with values, that the model does not read"
+        )
     return "the arrays are those of the model"
+
+
+def _same_array(one: Array, two: Array) -> bool:
+    return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
 
 
 # -------------------------------------------------------------------- ε
@@ -333,12 +370,14 @@ def _check_advisories(lineage: Sequence[Mapping[str, Any]]) -> list[Check]:
 # -------------------------------------------------------------------- what holds, and yet should be thought about
 
 
-def _warnings(release: ReleaseFolder) -> Iterator[str]:
+def _warnings(release: ReleaseFolder, lineage: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What a reader must not overlook although every check passed."""
     certificate = release.certificate
-    if not same_version(certificate):
-        stated, now = certificate["versions"].get("discreet"), version("discreet")
-        yield f"THE WORDING WAS NOT COMPARED: version {stated!r:.60} wrote this release, and this is {now}"
+    other = [stated for stated in lineage if not same_version(stated)]
+    if other:
+        stated, now = other[0]["versions"].get("discreet"), version("discreet")
+        which = "this release" if other[0] is certificate else "the release that it extends"
+        yield f"THE WORDING WAS NOT COMPARED: version {stated!r:.60} wrote {which}, and this is {now}"
     try:
         level = parse_level(certificate["level"]["spec"])
         config = release.config()

@@ -13,13 +13,14 @@ from pydantic import Field
 from discreet.arrays import Array, Arrays, SingleArray
 from discreet.errors import ParameterError, UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, LABELS, PublicPart, has_key, public_key
+from discreet.graph.parts import FEATURES, LABELS, PublicPart, has_key, public_key, stored_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dp_gnn
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
 from discreet.methods.dp_gnn.networks import Convolution, EgoNetwork, EgoShape
 from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Fraction, Layers, Norm, Rate
+from discreet.methods.stored_arrays import DOUBLE, SINGLE, stored_if
 from discreet.methods.trained import PrivatelyTrained, TakesEncoder, WeighsClasses, class_shares
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.coverage import NOTHING
@@ -222,4 +223,6 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.network_ = restore_module("network", self._network(self.public_, self._generator), state)
-        self.key_, self.outputs_ = state["key"].tobytes(), state.get("outputs")
+        self.key_ = stored_key(state, "key")
+        shape = self.public_.num_nodes, self.public_.num_classes
+        self.outputs_ = stored_if(state, "outputs", self.inference == "noisy", *shape, types=[SINGLE, DOUBLE])

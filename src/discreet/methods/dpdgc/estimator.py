@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.errors import UnsupportedError
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import PublicPart, has_key, public_key
+from discreet.graph.parts import PublicPart, has_key, public_key, stored_key
 from discreet.mechanisms.curator import Curator
 from discreet.methods import dpdgc
 from discreet.methods.as_published import AS_PUBLISHED, Accounting, with_claimed_noise
@@ -41,6 +41,7 @@ from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
 from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
+from discreet.methods.stored_arrays import SINGLE, stored_rows
 from discreet.methods.trained import TakesEncoder, TrainedClassifier, WeighsClasses, class_shares, with_weights
 from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.coverage import NOTHING
@@ -383,8 +384,19 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         weights = modules_state(self._modules())
         return {**weights, "cache": self.cache_.cpu().numpy(), "key": np.frombuffer(self.key_, dtype=np.uint8)}
 
+    def _cache_width(self) -> int | None:
+        """How wide the cached rows are; None where nothing is private, and the head's weights alone say it."""
+        if self._records_are_private():
+            return self._components(self.public_)
+        if self._is_plain():
+            return None
+        width = self._width(self.public_)
+        return 2 * width if self._kind() == "step" else width
+
     def _restore(self, state: Mapping[str, Array]) -> None:
-        self.key_, self.cache_ = state["key"].tobytes(), torch.tensor(state["cache"])
+        self.key_ = stored_key(state, "key")
+        shape = self.public_.num_nodes, self._cache_width()
+        self.cache_ = torch.tensor(stored_rows(state, "cache", *shape, types=[SINGLE]))
         if self._records_are_private():
             self.network_ = self._joint_network(self.public_, self._generator)
         else:

@@ -24,6 +24,7 @@ from discreet.mechanisms.noisy_graph import MOST_EPSILON, flip_scale
 from discreet.methods import dpgcn
 from discreet.methods.baselines.convolution import ConvolutionClassifier
 from discreet.methods.outlook import ENOUGH, OPINION, SPREAD, Outlook, separation
+from discreet.methods.stored_arrays import stored_ids
 from discreet.ops.cells import Cells
 from discreet.ops.memory import GIB, free_bytes
 from discreet.ops.sparse import Aggregation, SparseMatrix, hop_matrix, normalized
@@ -159,9 +160,9 @@ class DPGCN(ConvolutionClassifier):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         super()._restore(state)
-        graphs = 1 + len(self.extra_public_)
-        self.keys_ = GraphKeys.restore(state, graphs)
-        self.cells_ = [np.asarray(state[f"cells.{number}"]) for number in range(graphs)]
+        graphs = [Cells(facts.num_nodes, facts.directed) for facts in (self.public_, *self.extra_public_)]
+        self.keys_ = GraphKeys.restore(state, len(graphs))
+        self.cells_ = [stored_ids(state, f"cells.{number}", cells.count) for number, cells in enumerate(graphs)]
 
 
 def _false_edges(facts: PublicFacts, epsilon: float) -> float:

@@ -307,7 +307,9 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
         restore_modules(self._modules(), state)
         graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
-        self.caches_ = restore_caches(state, graphs, self._hops())
+        hops = range(1, self._hops() + 1)
+        shapes = [[self.plan_.stage(stage_name(number, hop)).shape for hop in hops] for number in range(graphs)]
+        self.caches_ = restore_caches(state, shapes)
 
 
 def stage_name(number: int, hop: int) -> str:

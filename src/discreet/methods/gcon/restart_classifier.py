@@ -25,6 +25,7 @@ from discreet.methods.outlook import OPINION, REACH, Outlook, outlook_of, separa
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Propagations, Restart, Width
 from discreet.methods.public_encoder import EncoderName, EncoderSettings, PublicEncoder, encoder_width
+from discreet.methods.stored_arrays import stored_if, stored_rows
 from discreet.methods.trained import TrainedClassifier, WeighsClasses, with_weights
 from discreet.ops.restart import INFINITE, check_restart, check_steps, own_hop, propagate, transition
 from discreet.privacy.levels import EdgeLevel, Level, NoPrivacy
@@ -263,9 +264,10 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
     def _restore(self, state: Mapping[str, Array]) -> None:
         self._build()
         self.encoder_.restore(state)
-        self.map_ = state["map"]
-        self.class_weights_ = state.get("class_weights")
-        self.trust_, self.scale_ = (float(number) for number in state["trust and scale"])
+        classes = self.public_.num_classes
+        self.map_ = stored_rows(state, "map", len(self._checked_steps()) * self._width(self.public_), classes)
+        self.class_weights_ = stored_if(state, "class_weights", self.class_weight is not None, classes)
+        self.trust_, self.scale_ = (float(number) for number in stored_rows(state, "trust and scale", 2))
 
 
 def row_shares(weights: FloatArray | None, targets: FloatArray) -> FloatArray:

@@ -27,6 +27,7 @@ from discreet.methods.hop_bayes.reading import (
     some_rows,
     weighed,
 )
+from discreet.methods.stored_arrays import stored_rows
 from discreet.ops.rows import mapped_by_threads, portions
 from discreet.training.descent import Progress, TrainOptions
 from discreet.training.networks import Head, module_state, restore_module
@@ -120,5 +121,6 @@ class Combiner:
 
     def restore(self, state: Mapping[str, Array], device: torch.device, *, has_head: bool) -> None:
         """Inverse of :meth:`state`."""
-        self.weights, self.reader = state["weights"], Reader(state["reader"])
+        self.weights = stored_rows(state, "weights", len(START))
+        self.reader = Reader(stored_rows(state, "reader", *self.reader.head.shape))
         self.head = restore_module("head", self._hub_reader.zero_head(device), state) if has_head else None

@@ -59,6 +59,7 @@ from discreet.methods.hop_bayes.stages import (
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.own_hop import with_labels
 from discreet.methods.parameters import Fraction, Norm, Rate, Share, Steps
+from discreet.methods.stored_arrays import stored_if, stored_rows
 from discreet.methods.trained import TakesEncoder, TrainedClassifier, WeighsClasses
 from discreet.ops.degrees import BoundedLevel
 from discreet.ops.rows import portions
@@ -479,16 +480,20 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         self._make_modules()
-        self.class_weights_ = state.get("class_weights")
-        temperature, self.correlation_, mean_degree, noise_std = map(float, state["numbers"])
-        self.links_ = LinkModel(state["links.given"], state["links.chance"], mean_degree)
+        classes = self.public_.num_classes
+        self.class_weights_ = stored_if(state, "class_weights", self.class_weight is not None, classes)
+        temperature, self.correlation_, mean_degree, noise_std = map(float, stored_rows(state, "numbers", 4))
+        given, chance = stored_rows(state, "links.given", classes, classes), stored_rows(state, "links.chance", classes)
+        self.links_ = LinkModel(given, chance, mean_degree)
         if self._records_are_private():
             restore_module("network", self.network_, state)
             restore_module("weigher", self.weigher_, state)
         else:
-            self.node_model_.restore(state, temperature)
+            self.node_model_.restore(state, temperature, self.public_)
         first_std, through_hubs, has_head = map(float, state.get("evidence.numbers", (noise_std, 0.0, 0.0)))
-        self.evidence_ = Evidence.restored(state, first_std, halves=self._asks_twice(), through_hubs=bool(through_hubs))
+        graphs = self._all_facts() if self.plan_.has(evidence_name(0)) else []
+        new = Evidence(GraphKeys([]), first_std, halves=self._asks_twice(), through_hubs=bool(through_hubs))
+        self.evidence_ = new.restored(state, graphs)
         if self._is_shared():
             self.combiner_ = self._new_combiner()
             self.combiner_.restore(state, self._device, has_head=bool(has_head))

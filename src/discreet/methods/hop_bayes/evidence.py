@@ -7,16 +7,18 @@ same norm, so they cost the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from discreet.arrays import Array, Arrays, BoolArray, FloatArray, IntArray
+from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.methods.hop_bayes.hubs import hub_messages
 from discreet.methods.hop_bayes.stages import evidence_name, second_name
+from discreet.methods.stored_arrays import stored_ids, stored_if, stored_rows
 from discreet.queries.evidence import message_bound
 
 
@@ -141,14 +143,15 @@ class Evidence:
                 arrays[f"hubs.{number}"] = np.zeros_like(received.sums) if received.hubs is None else received.hubs
         return arrays
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Array], first_std: float, *, halves: bool, through_hubs: bool) -> Evidence:
-        """Inverse of :meth:`state`."""
-        count = sum(name.startswith("cache.") for name in state)
-        evidence = cls(GraphKeys.restore(state, count), first_std, halves=halves, through_hubs=through_hubs)
-        scales = state.get("evidence.scales", np.ones(count))
-        for number in range(count):
-            hubs = state[f"hubs.{number}"] if through_hubs else None
-            received = state[f"receivers.{number}"], state[f"cache.{number}"]
-            evidence.keep(Received(*received, hubs, float(scales[number])))
-        return evidence
+    def restored(self, state: Mapping[str, Array], graphs: Sequence[PublicFacts]) -> Evidence:
+        """Inverse of :meth:`state`, for the graphs that were asked: what a release holds of any other is refused."""
+        self.keys = GraphKeys.restore(state, len(graphs))
+        scaled = "evidence.scales" in state
+        scales = stored_rows(state, "evidence.scales", len(graphs)) if scaled else np.ones(len(graphs))
+        for number, facts in enumerate(graphs):
+            ids = stored_ids(state, f"receivers.{number}", facts.num_nodes)
+            shape = len(ids), facts.num_classes
+            hubs = stored_if(state, f"hubs.{number}", self.halves, *shape)
+            sums = stored_rows(state, f"cache.{number}", *shape)
+            self.keep(Received(ids, sums, hubs if self.through_hubs else None, float(scales[number])))
+        return self

@@ -15,9 +15,11 @@ from scipy.special import log_softmax, softmax
 from torch import nn
 
 from discreet.arrays import Array, Arrays, FloatArray, IntArray, SingleArray
+from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.methods.own_hop import with_labels
 from discreet.methods.public_encoder import encoder_width, leading_directions, ridge_head, spectral_rows
+from discreet.methods.stored_arrays import stored_rows
 from discreet.ops.rows import portions
 from discreet.ops.sparse import map_rows
 from discreet.training.descent import Progress, TrainOptions, train_on_features
@@ -92,10 +94,10 @@ class NodeModel:
         of_map = {} if self.map is None else {"map.basis": self.map.basis, "map.head": self.map.head}
         return {**of_map, **module_state("network", self.network)}
 
-    def restore(self, state: Mapping[str, Array], temperature: float) -> None:
+    def restore(self, state: Mapping[str, Array], temperature: float, public: PublicFacts) -> None:
         """Inverse of :meth:`state`."""
         restore_module("network", self.network, state)
-        self.map = FeatureMap(state["map.basis"], state["map.head"]) if "map.basis" in state else None
+        self.map = FeatureMap.restored(state, public) if "map.basis" in state else None
         self.temperature = temperature
 
 
@@ -110,6 +112,13 @@ class FeatureMap:
 
     basis: FloatArray
     head: FloatArray
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Array], public: PublicFacts) -> FeatureMap:
+        """From the arrays of a release."""
+        width = encoder_width("spectral", None, public)
+        basis = stored_rows(state, "map.basis", public.num_features, width)
+        return cls(basis, stored_rows(state, "map.head", width, public.num_classes))
 
     def scores(self, part: PublicPart) -> FloatArray:
         """One row per node."""

@@ -19,7 +19,7 @@ from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.errors import GraphError, UnsupportedError
 from discreet.graph.clean import Features
 from discreet.graph.graph import PublicFacts
-from discreet.graph.parts import FEATURES, LABELS, PublicPart, Topology, topology_key
+from discreet.graph.parts import FEATURES, LABELS, PublicPart, Topology, stored_key, topology_key
 from discreet.mechanisms.curator import Curator
 from discreet.mechanisms.local.feature_range import Outside
 from discreet.mechanisms.local.stages import encoder_of, feature_stage, label_stage, response_of
@@ -28,6 +28,7 @@ from discreet.methods.lpgnn.budget import LocalBudget, budget_notes, narrowed, s
 from discreet.methods.lpgnn.noisy_labels import LossName, NoisyLabelLoss, TrainingReports, reported_loss
 from discreet.methods.lpgnn.training import ModelName, build_network, structure_of, train_on_reports
 from discreet.methods.parameters import Decay, Layers, Propagations, Rate, Rounds, Steps, Width
+from discreet.methods.stored_arrays import SINGLE, stored_if, stored_rows
 from discreet.methods.trained import WeighsClasses, balanced_weights
 from discreet.ops.denoising import Denoised, Remembering, denoise, kprop_operators
 from discreet.ops.plain_features import plain_features, plain_width
@@ -78,7 +79,7 @@ class Units:
     @classmethod
     def restore(cls, state: Mapping[str, Array]) -> Units:
         """Inverse of :meth:`state`."""
-        middle, scale = (float(value) for value in state["unit"])
+        middle, scale = (float(value) for value in stored_rows(state, "unit", 2))
         return cls(middle, scale)
 
 
@@ -108,10 +109,11 @@ class PredictedGraphs:
         return {**caches, **keys}
 
     @classmethod
-    def restore(cls, state: Mapping[str, Array], count: int) -> PredictedGraphs:
-        """Inverse of :meth:`state`."""
-        keys = [state[f"key.{number}"].tobytes() for number in range(count)]
-        return cls(keys, [state[f"cache.{number}"] for number in range(count)])
+    def restore(cls, state: Mapping[str, Array], shapes: Sequence[tuple[int, int]]) -> PredictedGraphs:
+        """Inverse of :meth:`state`; ``shapes`` are those of the predictions for each graph."""
+        keys = [stored_key(state, f"key.{number}") for number in range(len(shapes))]
+        caches = [stored_rows(state, f"cache.{number}", *shape, types=[SINGLE]) for number, shape in enumerate(shapes)]
+        return cls(keys, caches)
 
 
 @dataclass(eq=False, repr=False)
@@ -359,8 +361,10 @@ class LPGNN(WeighsClasses):
     def _restore(self, state: Mapping[str, Array]) -> None:
         self.network_ = restore_module("network", self._build(), state)
         self.units_ = Units.restore(state)
-        self.class_weights_ = state.get("class_weights")
-        self.predicted_ = PredictedGraphs.restore(state, 1 + len(self.extra_public_))
+        classes = self.public_.num_classes
+        self.class_weights_ = stored_if(state, "class_weights", self.class_weight is not None, classes)
+        graphs = [self.public_, *self.extra_public_]
+        self.predicted_ = PredictedGraphs.restore(state, [(facts.num_nodes, classes) for facts in graphs])
 
 
 def features_name(number: int) -> str:

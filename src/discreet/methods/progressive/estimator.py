@@ -208,7 +208,9 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         restore_modules(self._modules(), state)
         graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
-        self.caches_ = restore_caches(state, graphs, self.stages)
+        stages = range(1, self.stages + 1)
+        shapes = [[self.plan_.stage(stage_name(number, stage)).shape for stage in stages] for number in range(graphs)]
+        self.caches_ = restore_caches(state, shapes)
 
 
 def stage_name(number: int, stage: int) -> str:
