@@ -29,7 +29,7 @@ def test_it_takes_the_options_of_train(capsys: pytest.CaptureFixture[str], table
 
 
 def test_auto_names_the_method_to_search(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--level", "none", "--epsilon", "inf", "--set", "epochs=1", "--search", "hidden=4,6", "--json"]
+    arguments = ["--level", "none", "--set", "epochs=1", "--search", "hidden=4,6", "--json"]
     code, out, err = run(capsys, "tune", *arguments)
     assert code == 0, err
     found = json.loads(out)

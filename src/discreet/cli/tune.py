@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 class SearchedMethod(MethodOptions):
     """A method whose other settings are searched."""
 
-    epsilon: Annotated[float, typer.Option(help="The budget of the whole search, the released model included.")] = 4.0
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The budget of the whole search, the released model included. Default: 4, or inf at --level none."
+        ),
+    ] = None
     seed: Annotated[
         int,
         typer.Option(
