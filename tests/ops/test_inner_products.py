@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from discreet.ops import inner_products
-from discreet.ops.inner_products import row_grams, row_squares
+from discreet.ops.inner_products import outer_squares, row_grams, row_squares
 from discreet.ops.layer_rows import gamma
 
 
@@ -36,6 +36,25 @@ def test_they_err_by_less_than_is_proved(width: int, threads: int, monkeypatch: 
             lengths = Fraction(float(row.double().norm() * beside.double().norm() * (1 + 1e-9)))
             found = Fraction(float(grams[number // slots, number % slots, other]))
             assert abs(found - exact(row, beside)) <= Fraction(gamma(width)) * lengths
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("beside", [0.0, 1.0])
+def test_squares_of_outer_products_err_by_less_than_is_proved(
+    beside: float, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inner_products, "_PORTION", 100)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    rows, others, factor = rows_of(12, 37), rows_of(12, 7), 1 + 2.0**-30
+    for row, other, found in zip(rows, others, outer_squares(rows, others, beside, factor), strict=True):
+        wanted = (exact(row, row) + Fraction(beside)) * exact(other, other) * Fraction(factor)
+        assert abs(Fraction(float(found)) - wanted) <= Fraction(gamma(37 + 7 + 3)) * wanted
+
+
+def test_an_outer_product_that_is_not_finite_is_none() -> None:
+    rows, others = torch.ones(3, 5), torch.ones(3, 2)
+    rows[0, 1], others[1, 0] = float("inf"), float("nan")
+    assert torch.isfinite(outer_squares(rows, others, 1.0, 1.0)).tolist() == [False, False, True]
 
 
 def test_what_is_not_finite_stays_so_and_touches_its_own_example_alone() -> None:

@@ -30,6 +30,19 @@ def row_squares(rows: Tensor) -> Tensor:
     return torch.from_numpy(found)
 
 
+def outer_squares(rows: Tensor, others: Tensor, beside: float, factor: float) -> Tensor:
+    """(‖rows_i‖² + ``beside``)·‖others_i‖²·``factor`` for every i, in double precision: two sums, three roundings."""
+    if not (is_for_machine_code(rows) and is_for_machine_code(others)):
+        return (row_squares(rows) + beside) * row_squares(others) * factor
+    found = np.empty(len(rows))
+    one, other = rows.contiguous().numpy(), others.contiguous().numpy()
+    step = max(1, _PORTION // max(1, one.shape[1] + other.shape[1]))
+    parts = [slice(first, first + step) for first in range(0, len(found), step)]
+    portions = [(one[part], other[part], beside, factor, found[part]) for part in parts]
+    in_threads(compiled(_add_outer_squares, in_any_order=True), portions, torch.get_num_threads())
+    return torch.from_numpy(found)
+
+
 def row_grams(rows: Tensor, slots: int) -> Tensor:
     """(examples, slots, slots): the inner products of the rows of each example, of which it has so many in a row."""
     examples = len(rows) // slots
@@ -76,6 +89,18 @@ def _add_squares(rows: SingleArray, found: FloatArray) -> None:
             entry = np.float64(rows[row, column])
             total += entry * entry
         found[row] = total
+
+
+def _add_outer_squares(rows: SingleArray, others: SingleArray, beside: float, factor: float, found: FloatArray) -> None:
+    for row in range(rows.shape[0]):
+        total = other_total = 0.0
+        for column in range(rows.shape[1]):
+            entry = np.float64(rows[row, column])
+            total += entry * entry
+        for column in range(others.shape[1]):
+            entry = np.float64(others[row, column])
+            other_total += entry * entry
+        found[row] = (total + beside) * other_total * factor
 
 
 def _add_grams(rows: SingleArray, found: FloatArray) -> None:

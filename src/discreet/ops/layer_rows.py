@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from discreet.arrays import IntArray
 from discreet.errors import UnsupportedError
 from discreet.ops.affine_calls import AffineCalls
-from discreet.ops.inner_products import is_for_machine_code, row_grams, row_squares
+from discreet.ops.inner_products import is_for_machine_code, outer_squares, row_grams, row_squares
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -73,9 +73,8 @@ class Sizes(NamedTuple):
         longest = self.square
         if self.parts is not self.square:
             longest = torch.maximum(longest, self.parts / CANCELLATION**2)
-        length = longest.sqrt()
-        factor = bound / length.clamp_min(bound)
-        return torch.where(torch.isfinite(length), factor, torch.zeros_like(factor))
+        factor = bound / longest.sqrt().clamp_min(bound)  # 0 where the length is infinite
+        return factor.nan_to_num_(nan=0.0)
 
 
 class LayerRows(Protocol):
@@ -120,6 +119,8 @@ class AffineRows:
     def of(cls, call: AffineCalls, examples: int) -> AffineRows:
         """From all calls."""
         _check_single([*call.inputs, *call.gradients])
+        if len(call.inputs) == 1 and call.gradients[0].ndim == 2 and len(call.gradients[0]) == examples:
+            return cls(call, call.inputs[0], call.gradients[0], 1)
         gradients = [by_example(g, examples) for g in call.gradients]
         if len(call.inputs) == 1 and not isinstance(call.inputs[0], Tensor):
             rows = gradients[0]
@@ -150,9 +151,12 @@ class AffineRows:
 
     def _one_slot(self, weight: bool, bias: bool) -> Sizes:
         """‖agᵀ‖² = ‖a‖²‖g‖²: nothing cancels, so P is the norm itself."""
-        per_input = _row_squares(self.inputs) if weight else 0.0
-        square = (per_input + float(bias)) * _row_squares(self.gradients)
-        square = square * (1 + 2 * gamma(self.width + FEW))
+        raised = 1 + 2 * gamma(self.width + FEW)
+        if weight and isinstance(self.inputs, Tensor):
+            square = outer_squares(self.inputs, self.gradients, float(bias), raised)
+        else:
+            per_input = _row_squares(self.inputs) if weight else 0.0
+            square = (per_input + float(bias)) * _row_squares(self.gradients) * raised
         return Sizes(square, square)
 
     def _portions(self) -> Iterator[tuple[int, int]]:
