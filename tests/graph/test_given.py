@@ -65,6 +65,7 @@ def build(**change: Any) -> discreet.Graph:
         ({"node_ids": 3}, "must be a list"),
         ({"node_ids": set("abcd")}, "must be a list"),
         ({"node_ids": [[1], [2], [3], [4]]}, "is no name"),
+        ({"node_ids": ["a", "b", "c", "\udc80"]}, "UTF-8"),
         ({"num_classes": 2.5}, "whole number"),
         ({"num_classes": float("nan")}, "whole number"),
         ({"num_classes": "2"}, "whole number"),

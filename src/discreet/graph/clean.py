@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from discreet.arrays import Array, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError
-from discreet.graph.given import as_array, sound_sparse
+from discreet.graph.given import as_array, as_text, sound_sparse
 from discreet.limits import CELLS, CLASSES, ENTRIES, NODES, shown
 
 Features: TypeAlias = np.ndarray | sp.csr_array
@@ -220,6 +220,7 @@ def clean_ids(node_ids: Any, num_nodes: int) -> Array:
         raise GraphError(f"there are {count} node ids for {num_nodes} nodes")
     if is_frozen(ids):
         return ids
+    as_text("".join(node for node in ids.tolist() if isinstance(node, str)), "node ids")
     seen: set[Any] = set()
     for node in ids.tolist():
         try:
