@@ -6,8 +6,8 @@ seconds of one core of a common processor. *Memory* is the peak of the process, 
     libraries + 4 bytes per node and feature + 80 bytes per edge + 8 doubles per node and class
 
 Sparse features take what they take, and are not counted. Guarantee: within a factor of two of the measured peak
-(``tests/methods/test_cost.py``). Times are rougher: half of what was measured to as much again, and about three times
-as much with thousands of sparse features, which count as dense here (``benchmarks/estimates.py``).
+(``tests/methods/test_cost.py``). Times are rougher: from half of what was measured to a little more, and about three
+times as much with thousands of sparse features, which count as dense here (``benchmarks/estimates.py``).
 """
 
 from __future__ import annotations
