@@ -42,6 +42,10 @@ class StoredNodes:
             **self.masks(),
         }
 
+    def are_there(self) -> bool:
+        """Whether the first file of nodes lies beside the manifest."""
+        return (self._folder / self._manifest.blocks[0].nodes_file).exists()
+
     def masks(self) -> dict[str, Any]:
         """Training, validation and test nodes, as the fields of a graph; none where it has no split."""
         if "part" not in self._present():

@@ -98,7 +98,7 @@ class PartitionedGraph:
     def outline(self, *, labels: bool, masks: bool = False) -> GraphInBlocks:
         """What a plan needs of the graph, from the manifest alone: it has no edge, and its features are zeros.
 
-        With ``masks`` its own masks are read too, where it has any. With ``labels`` the labels and named splits are
+        With ``masks`` its own masks are read too, where they are there. With ``labels`` the labels and named splits are
         read too, else nodes have the classes in turn: every class occurs, as it does where class numbers were read off
         labels.
         """
@@ -111,7 +111,7 @@ class PartitionedGraph:
             features=features,
             labels=self._nodes.labels() if labels else np.arange(known.num_nodes) % max(known.num_classes, 1),
             named_splits=self._nodes.named_splits() if labels else (),
-            **(self._nodes.masks() if masks else {}),
+            **(self._nodes.masks() if masks and self._nodes.are_there() else {}),
         )
 
     def whole(self) -> Graph:
