@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import decimal
+import logging
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from tests.effort import HIGH, effort
@@ -41,6 +45,18 @@ def subjects(fault: Fault) -> Iterator[Subject]:
 def catches(fault: Fault, found: Found) -> bool:
     """Whether it says what it was named for."""
     return any(fault.says in violation for violation in found.violations)
+
+
+@pytest.fixture(autouse=True)
+def process_as_it_was() -> Iterator[None]:
+    """Some faults leave what they know in the process: for the tests after them it is put back."""
+    logs, decimals, depth = logging.getLogger("discreet"), decimal.getcontext(), sys.getrecursionlimit()
+    level, precision = logs.level, decimals.prec
+    with np.errstate(), np.printoptions():
+        yield
+    logs.setLevel(level)
+    decimals.prec = precision
+    sys.setrecursionlimit(depth)
 
 
 @pytest.mark.effort

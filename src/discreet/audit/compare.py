@@ -61,6 +61,8 @@ def release_faults(
     for name in files[0]:
         if name != WEIGHTS and files[0][name] != files[1][name]:
             yield f"{name} of the release differs although every stage answered the same"
+    if (repr(first), first._repr_html_()) != (repr(second), second._repr_html_()):
+        yield "how the estimator shows itself differs although every stage answered the same"
     for graph, neighbor in zip(graphs, neighbors, strict=True):
         yield from _prediction_faults(first, second, graph, neighbor)
 

@@ -49,7 +49,7 @@ def _collect(value: Any, around: tuple[int, ...], parts: list[bytes]) -> None:
     elif isinstance(value, torch.Generator):
         parts.append(value.get_state().numpy().tobytes())
     elif isinstance(value, torch.nn.Module):
-        _collect({**dict(value.state_dict()), **_settings(value)}, inside, parts)
+        _collect({**dict(value.state_dict()), **dict(value.named_buffers()), **_settings(value)}, inside, parts)
     elif isinstance(value, np.ndarray | np.generic):
         if value.dtype == object:
             _collect(value.tolist(), inside, parts)

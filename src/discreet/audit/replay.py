@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from discreet.arrays import Array
 from discreet.audit.compare import differences, fitted_attributes, release_faults, words_faults
-from discreet.audit.left_behind import changes_since, process_state
+from discreet.audit.left_behind import changes_since, class_state, process_state
 from discreet.audit.recording import (
     ADVERSARIES,
     TOLERANCE,
@@ -204,10 +204,13 @@ def replayed(
 
 
 def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: RecordingCurator) -> None:
-    """Fit, and note what was said and what was left behind."""
-    before = process_state()
+    """Fit, and note what was said, progress included, and what was left behind."""
+    before, kind, told = process_state(), class_state(estimator), []
     with recorded_words() as curator.words, registered_streams() as streams:
-        estimator._fit_with(parts, curator)
+        estimator._fit_with(parts, curator, lambda *step: told.append(f"progress {step}"))
+    curator.words.extend(told)
+    if class_state(estimator) != kind:
+        curator.faults.append("a fit changed its class, which the whole process shares")
     if not isinstance(curator, ReplayingCurator):
         curator.faults.extend(stream_faults(curator.plan, streams))
     curator.faults.extend(f"a fit changed {name}, which the whole process shares" for name in changes_since(before))

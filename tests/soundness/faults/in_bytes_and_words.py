@@ -4,9 +4,11 @@ of large batches, and noise far from zero.
 
 from __future__ import annotations
 
+import decimal
 import logging
 import os
 import secrets
+import sys
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from discreet.graph.graph import Graph
 from discreet.graph.parts import PrivatePart
@@ -314,6 +317,73 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("DISCREET_EDGES", "none yet")
     _saying(patch, lambda graph: os.environ.update(DISCREET_EDGES=str(graph.num_edges)))
+
+
+@fault("a count on the class, where every estimator finds it", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GAP, "edges_seen", 0, raising=False)
+    _saying(patch, lambda graph: setattr(GAP, "edges_seen", graph.num_edges))
+
+
+@fault("floating-point errors that are told where edges are many", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _saying(patch, lambda graph: np.seterr(under="print" if graph.num_edges // 2 % 2 else "ignore"))
+
+
+@fault("numbers printed as long as edges are many", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _saying(patch, lambda graph: np.set_printoptions(precision=4 + graph.num_edges // 2 % 5))
+
+
+@fault("a level of logs set by the edges", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _saying(patch, lambda graph: logging.getLogger("discreet").setLevel(30 + graph.num_edges // 2 % 5))
+
+
+@fault("a depth of calls set by the edges", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _saying(patch, lambda graph: sys.setrecursionlimit(2000 + graph.num_edges))
+
+
+@fault("a precision of decimals set by the edges", "replay", GAP_EDGE, SHARED)
+def _(patch: pytest.MonkeyPatch) -> None:
+    _saying(patch, lambda graph: setattr(decimal.getcontext(), "prec", 28 + graph.num_edges))
+
+
+@fault("progress that counts edges", "replay", GAP_EDGE, SAID)
+def _(patch: pytest.MonkeyPatch) -> None:
+    learn, kept = GAP._learn, kept_count(patch)
+
+    def telling(self: Any, parts: Any, curator: Any, progress: Any) -> None:
+        learn(self, parts, curator, progress)
+        if progress is not None:
+            progress("edges", kept[0], kept[0])
+
+    patch.setattr(GAP, "_learn", telling)
+
+
+@fault("a buffer of a network that no release holds", "replay", GAP_EDGE, "of the estimator differs")
+def _(patch: pytest.MonkeyPatch) -> None:
+    learn, kept = GAP._learn, kept_count(patch)
+
+    def keeping(self: Any, *given: Any) -> None:
+        learn(self, *given)
+        self.head_.register_buffer("edges", torch.tensor(float(kept[0])), persistent=False)
+
+    patch.setattr(GAP, "_learn", keeping)
+
+
+@fault("a notebook's table with a count", "replay", GAP_EDGE, "how the estimator shows itself")
+def _(patch: pytest.MonkeyPatch) -> None:
+    counts, shown = {}, base.NodeClassifier._repr_html_
+    learn, kept = GAP._learn, kept_count(patch)
+
+    def noting(self: Any, *given: Any) -> None:
+        learn(self, *given)
+        counts[id(self)] = kept[0]
+
+    patch.setattr(GAP, "_learn", noting)
+    patch.setattr(GAP, "_repr_html_", lambda self: f"{shown(self)} {counts[id(self)]} edges")
 
 
 # -------------------------------------------------------------------- large batches, in portions
