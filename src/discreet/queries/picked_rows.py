@@ -136,6 +136,8 @@ class PickedRowSteps(RowSteps):
 
     def slots(self, sources: IntArray, picks: Array, size: int) -> Slots:
         """The own node at ``own_weight``, and picked others sharing the rest by weight."""
+        if size == 1:  # nobody else can be picked
+            return Slots(sources[:, None], np.ones((len(sources), 1)))
         others = positions_of(read_candidates(picks, size - 1), sources)
         weight = np.clip(np.nan_to_num(picks[..., 1]), 0.0, LARGEST_WEIGHT)
         kept = np.where(cap_users(others, weight, self.users), weight, 0.0)
