@@ -81,7 +81,8 @@ def _encode_run(table: pd.DataFrame, run: list[Column]) -> tuple[Any, list[str]]
     if all(is_sparse(kind) for kind in part.dtypes):
         return sp.csr_array(part.sparse.to_coo()), names
     if all(is_number_kind(kind) or kind == np.bool_ for kind in set(part.dtypes)):
-        return part.to_numpy(dtype=np.float32, na_value=np.nan), names
+        with np.errstate(over="ignore"):  # a value beyond float32 becomes infinite and is refused as such
+            return part.to_numpy(dtype=np.float32, na_value=np.nan), names
     return np.stack([read_numbers(part[name]) for name in names], axis=1).astype(np.float32), names
 
 
