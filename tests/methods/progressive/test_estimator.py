@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.audit.replay import replay_audit
+from discreet.audit.replay import replay_audit, replay_pair
 from discreet.audit.small_graphs import small_graph
 from discreet.errors import PlanViolationError, UncoveredReleaseError
 from discreet.graph.splits import split
@@ -15,7 +15,7 @@ from discreet.methods.progressive.progap import ProGAP
 from discreet.ops import sparse
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, parse_level
-from tests.methods.audits import audit
+from tests.methods.audits import node, star, without_hub
 
 QUICK = {"epochs": 1, "hidden": 4, "stages": 3}
 
@@ -35,10 +35,17 @@ def test_replay_is_tight_at_every_stage(spec: str, settings: dict[str, object] |
     assert min(report.ratio.values()) > 0.99
 
 
-def test_replay_at_node_level() -> None:
-    report = audit(ProGAP(hidden=4, steps=2, head_steps=2), pairs=12)
+@pytest.mark.parametrize("spec", ["node:owned,max_degree=7", "node:owned,max_degree=7,change=replace"])
+def test_tight_on_a_star_at_node_level(spec: str) -> None:
+    """Taking the hub's entries away, or turning its row over, moves every stage by all that is declared."""
+    graph = star()
+    turned = np.array(graph.features)
+    turned[0] *= -1
+    neighbor = graph.with_features(turned) if "replace" in spec else without_hub(graph)
+    report = replay_pair(ProGAP(node(spec), hidden=4, layers=1, steps=1, head_steps=1), graph, neighbor)
     assert report.passed, report.violations[:3]
-    assert min(report.ratio[f"stage {stage}"] for stage in (1, 2)) > 0.5
+    assert len(report.ratio) == 5
+    assert min(report.ratio.values()) > 0.99
 
 
 def test_later_stages_at_node_level_cost_what_the_first_does() -> None:
