@@ -31,7 +31,6 @@ MEANT = {
     ("DPMLPClassifier", "_learning_rate"),
     ("GAP", "_starts_from_evidence"),
     ("GAP", "_why_no_weights"),
-    ("LPGNN", "_checked_privacy"),
     ("SimGAT", "_config"),
 }
 SHARED = (base.__name__, trained.__name__)

@@ -41,7 +41,7 @@ def test_without_much_noise_they_are_the_figures(model: NodeClassifier, graph: G
 
 
 def test_fine_bins_give_the_area_under_the_curve(model: NodeClassifier, graph: Graph) -> None:
-    level = model._checked_privacy().level
+    level = model.checked_privacy().level
     (table,) = ScoreTable(level, model.covers, 2, "test", 10_000).answer(level.split(graph)[1], model=model)
     assert roc_auc_of_bins(table[1], table[0]) == pytest.approx(
         evaluate(model, graph, "test")["roc-auc"]["test"], abs=0.01

@@ -81,7 +81,7 @@ def test_its_plan_would_be_made_again(name: str) -> None:
     assert [(stage.name, stage.query.words, stage.runs, stage.shape) for stage in now] == [
         (stage.name, stage.query.words, stage.runs, stage.shape) for stage in then
     ]
-    if loaded(name)._checked_privacy().level.kind == "none":  # no bound is stated there any more
+    if loaded(name).checked_privacy().level.kind == "none":  # no bound is stated there any more
         return
     for one, two in zip(then, now, strict=True):
         assert two.sensitivity == pytest.approx(one.sensitivity, rel=1e-9)

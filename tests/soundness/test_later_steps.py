@@ -62,7 +62,7 @@ def extended(model: NodeClassifier, graph: Any, given: list[Array]) -> tuple[Nod
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "Curator", Replaying)
-        return model.extend(graph, Privacy(parse_level(model._checked_privacy().level.spec), 1.0, DELTA)), seen
+        return model.extend(graph, Privacy(parse_level(model.checked_privacy().level.spec), 1.0, DELTA)), seen
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_count_moves_no_further_than_declared(
     for attempt in range(effort(10, 60)):
         graph = with_validation(small_graph(rng))
         estimator: NodeClassifier = make(method, spec, **options)
-        level = estimator._checked_privacy().level
+        level = estimator.checked_privacy().level
         try:
             estimator.fit(graph)
         except InvalidInputError:  # a class without a training label, say
@@ -72,7 +72,7 @@ def test_the_count_moves_no_further_than_declared(
 def test_the_score_is_noisy_where_it_must_be() -> None:
     graph = with_validation(small_graph(np.random.default_rng(3)))
     estimator = make("dp-mlp", "node:owned,max_degree=3", **FULL).fit(graph)
-    score = score_for(estimator._checked_privacy().level, estimator.covers, graph, noise=2.0)
+    score = score_for(estimator.checked_privacy().level, estimator.covers, graph, noise=2.0)
     count = count_of(score.query, estimator, graph)
     asked = np.array([score.ask(estimator, graph, 1e-3, NoiseSource(insecure_seed=i)) for i in range(2000)])
     counts = asked * score.nodes

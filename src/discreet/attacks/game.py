@@ -83,7 +83,7 @@ def play(
     """``fits`` fits with the unit and as many without; half of them teach the attack, the other half judge it."""
     if fits < LEAST_FITS:
         raise ParameterError(f"a toggled game needs at least {LEAST_FITS} fits on each side, not {fits}")
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     graph = level.view(graph)
     neighbor = level.view(_neighbor(estimator, graph, rng))
     near = _changed_and_neighbours(graph, neighbor)
@@ -102,7 +102,7 @@ def play(
 
 def _neighbor(estimator: NodeClassifier, graph: Graph, rng: np.random.Generator) -> Graph:
     """At edge level an edge between two nodes of few neighbours, which hide it least; else what the level draws."""
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if not isinstance(level, EdgeLevel):
         return level.neighbor(graph, rng)
     source, target = graph.edges()

@@ -127,7 +127,7 @@ def _stop_after(end: float, progress: Progress | None) -> Progress:
 
 
 def _subject(victim: Victim) -> dict[str, Any]:
-    privacy = victim.estimator._checked_privacy()
+    privacy = victim.estimator.checked_privacy()
     plan = victim.estimator.plan_
     return {
         "data": victim.graph.name,
@@ -219,7 +219,7 @@ _ATTACKS: dict[str, Callable[[Victim, Effort, Graph | None, Progress | None], It
 
 def _toggled(victim: Victim, kinds: Sequence[str], effort: Effort, progress: Progress | None) -> list[dict[str, Any]]:
     """The game of the level's own unit: an edge stands for stolen links, a node for membership."""
-    kind = "link-stealing" if victim.estimator._checked_privacy().level.kind == "edge" else "membership"
+    kind = "link-stealing" if victim.estimator.checked_privacy().level.kind == "edge" else "membership"
     if kind not in kinds or not effort.fits:
         return []
     rng = np.random.default_rng(effort.seed)

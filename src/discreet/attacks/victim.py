@@ -32,7 +32,7 @@ class Victim:
     @property
     def is_open(self) -> bool:
         """Whether nothing is protected, or nothing is kept back."""
-        return self.uncovered or isinstance(self.estimator._checked_privacy().level, NoPrivacy)
+        return self.uncovered or isinstance(self.estimator.checked_privacy().level, NoPrivacy)
 
     def rows(self) -> FloatArray | None:
         """The class probabilities of every node, where anyone may read them all; None where not."""

@@ -118,7 +118,7 @@ def audit_one_run(
     rng, coins = np.random.default_rng(seed), np.random.default_rng()
     full = canary_graph(canaries, others, rng)
     present = coins.random(canaries) < 0.5
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     here, private = level.split(without_canaries(full, np.flatnonzero(~present)))
     everyone, all_private = level.split(full)
     plan = estimator.plan(here.facts)
@@ -130,7 +130,7 @@ def audit_one_run(
 
 
 def _check_level(estimator: NodeClassifier) -> None:
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if not isinstance(level, NodeLevel) or level.change != "null":
         raise UnsupportedError(
             "canary nodes are present or null: auditing in one run needs level node with change=null"

@@ -218,7 +218,7 @@ def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: Record
 
 def split_all(estimator: NodeClassifier, graphs: Sequence[Graph]) -> tuple[list[PublicPart], list[PrivatePart]]:
     """The public and the private parts of graphs, as the estimator's level splits them."""
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     split = [level.split(graph) for graph in graphs]
     return [public for public, _ in split], [private for _, private in split]
 
@@ -319,7 +319,7 @@ def _draw_extra(
 
 
 def _level_of(estimator: NodeClassifier) -> Any:
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if isinstance(level, NoPrivacy):
         raise UnsupportedError("level none promises nothing, so there is nothing to audit")
     return level

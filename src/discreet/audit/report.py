@@ -153,7 +153,7 @@ def _distinct(sentences: list[str]) -> list[str]:
 def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None) -> AuditReport:
     """Replay over many pairs; then the curator at its declared worst, and whole fits on the worst pair found."""
     estimator = subject.fitted
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     graphs = partial(_graph, level=privacy.level)
     replay = replay_audit(estimator, graphs, pairs=effort.pairs, seed=effort.seed, progress=progress)
     _replay_weights(estimator, replay, pairs=-(-effort.pairs // _WEIGHTS_EVERY), seed=effort.seed)
@@ -191,7 +191,7 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
 
 def _replay_weights(estimator: NodeClassifier, report: ReplayReport, *, pairs: int, seed: int) -> None:
     """Pairs of graphs whose edges have weights, where the method reads them; an edge with another weight is another."""
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
 
     def graphs(rng: np.random.Generator) -> Graph:
         return with_weights(graph_at(level, rng, NODES), rng)
@@ -205,7 +205,7 @@ def _replay_weights(estimator: NodeClassifier, report: ReplayReport, *, pairs: i
 
 def _replay_shapes(estimator: NodeClassifier, report: ReplayReport) -> None:
     """Pairs made by hand, where most of what one unit can do happens at once; a method may refuse some, both sides."""
-    for number, pair in enumerate(shaped_pairs(estimator._checked_privacy().level)):
+    for number, pair in enumerate(shaped_pairs(estimator.checked_privacy().level)):
         with suppress(GraphError):
             replay_pair(estimator, *pair, seed=number, report=report)
 
@@ -223,7 +223,7 @@ def _graph(rng: np.random.Generator, *, level: Level) -> Graph:
 
 def _subject(subject: Subject, delta: float) -> dict[str, Any]:
     estimator = subject.planned
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     return {
         "method": estimator.method,
         "level": privacy.level.spec,

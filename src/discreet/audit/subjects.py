@@ -54,7 +54,7 @@ def release_subject(folder: str | Path) -> Subject:
     from discreet.release.load import load_release
 
     loaded = load_release(folder)
-    privacy = loaded._checked_privacy()
+    privacy = loaded.checked_privacy()
     planned = clone(loaded)
     planned.set_params(privacy=Privacy(privacy.level, privacy.epsilon, loaded.plan_.delta), **loaded._pinned())
     fields = _whole_fields(planned, ())

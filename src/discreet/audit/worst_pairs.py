@@ -57,7 +57,7 @@ def worst_pair(
     Of pairs with at least half of that loss, those that reach most stages come first: a fault shows only in a stage
     that moves. A pair of which one side alone is refused cannot be scored: it is a violation, which goes to the report.
     """
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     rng = np.random.default_rng(seed)
     if graphs is None:
         graphs = partial(_graph_of, level)

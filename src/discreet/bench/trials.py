@@ -123,7 +123,7 @@ def check(trial: Trial) -> None:
     from discreet.graph.splits import check_public, check_split
 
     check_split(trial.split)
-    check_public(trial.split, estimator_of(trial)._checked_privacy().level.private)
+    check_public(trial.split, estimator_of(trial).checked_privacy().level.private)
 
 
 def estimator_of(trial: Trial) -> Any:

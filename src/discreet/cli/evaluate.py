@@ -47,7 +47,7 @@ def evaluate(
     ledger.check()
     check_places(out, beside=ledger.ledger)
     estimator = load_release(release, compute.prepare())
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if beside_mlp:
         check_features_alone(estimator)
     graph = data.load_for(estimator, every_node=nodes == "all" and not beside_mlp)

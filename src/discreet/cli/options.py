@@ -164,7 +164,7 @@ class MeasuredDataOptions(DataOptions):
         trained = estimator.split_  # None in releases of before
         spec = self.split or (USUAL if trained is None else trained.spec)
         seed = self.seed if self.seed is not None else 0 if trained is None else trained.seed
-        check_public(spec, estimator._checked_privacy().level.private)
+        check_public(spec, estimator.checked_privacy().level.private)
         graph = self.read(estimator.schema_, other_labels="refuse")
         refuse_unlabelled(graph, "measure; discreet predict needs none")
         if spec == OWN_SPLIT and graph.train_mask is None:
@@ -218,7 +218,7 @@ class MethodOptions:
         if self.method == AUTO:
             return self._auto()
         estimator = self.estimator()
-        return Choice(estimator._checked_privacy().level, lambda graph: (estimator, None))
+        return Choice(estimator.checked_privacy().level, lambda graph: (estimator, None))
 
     def estimator(self) -> NodeClassifier:
         """The method of that name, unfitted."""
@@ -230,7 +230,7 @@ class MethodOptions:
         kind = load_method(declared)
         settings = parse_settings(kind, self.method, self._given(), preset=self.preset)
         estimator = kind(privacy, compute=self._compute(), **{"random_state": self.seed, **settings})
-        estimator._checked_privacy()
+        estimator.checked_privacy()
         return estimator
 
     def _given(self) -> list[str]:

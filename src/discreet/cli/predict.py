@@ -111,7 +111,7 @@ def predict(
         report({"release": str(release), "nodes": rows_written, "covers": estimator.covers, "out": str(out)}, as_json)
         return
     graph = data.read(estimator.schema_)
-    warn_of_ranges(graph, estimator._checked_privacy().level)
+    warn_of_ranges(graph, estimator.checked_privacy().level)
     rows = np.arange(graph.num_nodes) if wanted is None else find_nodes(graph, wanted)
     found = estimator.predict_proba(graph, nodes=rows, audience=audience, public=public_graph, uncovered=uncovered)
     table = prediction_table(graph, rows, found, _classes_written(estimator), top)
@@ -120,7 +120,7 @@ def predict(
     else:
         _warn_of_many_owners(estimator, audience, len(table))
         write_predictions(out, table)
-    closed = EDGES in estimator._checked_privacy().level.private - READS[estimator.covers]
+    closed = EDGES in estimator.checked_privacy().level.private - READS[estimator.covers]
     if closed and not (public_graph or uncovered):
         LOG.info(f"edges of {graph.name} are not read: predictions rest on what the release holds")
     report({"release": str(release), "nodes": len(table), "covers": estimator.covers, "out": str(out)}, as_json)

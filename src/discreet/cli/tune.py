@@ -130,7 +130,7 @@ def _result(
     result: dict[str, Any] = {
         "data": graph.name,
         "method": estimator.method,
-        "level": estimator._checked_privacy().level.spec,
+        "level": estimator.checked_privacy().level.spec,
         "epsilon": epsilon,
         "epsilon_spent": found.epsilon,
         "delta": estimator.plan_.delta,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from discreet.graph.clean import UNLABELLED, Features
+from discreet.graph.clean import UNLABELLED
 from discreet.graph.graph import CLASS_LIST, Graph
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, Schema, shorten
@@ -14,10 +14,6 @@ from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, N
 MOST = 0.5
 """The share of cells at an end of a range from which on something seems wrong."""
 TO_BE_DECLARED = "to be declared at this level"
-FAR = 20.0
-"""The root mean square of a column from which on it is large."""
-LOOKED_AT = 2000
-"""Rows that are looked at to see it."""
 TELLING = 10
 """Labelled nodes per value from which on it is no accident that a column tells the class of each."""
 
@@ -73,26 +69,6 @@ def beyond_ranges(graph: Graph) -> list[str]:
                     "its range in the model; is it in the same units as in training?"
                 )
     return said
-
-
-def far_from_one(features: Features) -> str | None:
-    """One sentence on dense columns of large numbers, from which networks learn little; None where there are none.
-
-    It reads features, so it is for levels at which these are public. Tables are scaled when they are read, and sparse
-    columns are word counts and the like. Some of many rows are looked at.
-    """
-    if not isinstance(features, np.ndarray):
-        return None
-    some = features[:: max(1, len(features) // LOOKED_AT)].astype(np.float64)
-    size = np.sqrt((some**2).mean(axis=0))
-    far = np.flatnonzero(size > FAR)
-    if not len(far):
-        return None
-    columns = shorten(map(str, far.tolist()))
-    return (
-        f"features in columns {columns} are large numbers (about {size.max():.2g}), from which networks learn little: "
-        "scale them to about one, or read tables with from_pandas or load, which do"
-    )
 
 
 def doubts_of(graph: Graph, private: Collection[str]) -> list[str]:

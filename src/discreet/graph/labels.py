@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Array, IntArray
+from discreet.arrays import IntArray
 from discreet.errors import GraphError
 from discreet.graph.clean import UNLABELLED
 
@@ -66,12 +66,6 @@ def decode_classes(labels: IntArray, class_names: tuple[str, ...] | None) -> lis
     if class_names is None:
         return [None if label == UNLABELLED else label for label in labels.tolist()]
     return [None if label == UNLABELLED else class_names[label] for label in labels.tolist()]
-
-
-def class_values(names: Sequence[Any]) -> Array:
-    """Classes as scikit-learn would hold them: whole numbers where every name is one, as a table of numbers is read."""
-    whole = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", str(name)) for name in names)
-    return np.array([int(name) for name in names], dtype=np.int64) if whole else np.array([str(name) for name in names])
 
 
 def _class_name(value: Any) -> str | None:

@@ -31,6 +31,11 @@ EDGES, FEATURES, LABELS = "edges", "features", "labels"
 PARTS = frozenset({EDGES, FEATURES, LABELS})
 EVERYTHING_PUBLIC: frozenset[str] = frozenset()
 
+FAR = 20.0
+"""The root mean square of a column from which on it is large."""
+LOOKED_AT = 2000
+"""Rows that are looked at to see it."""
+
 T = TypeVar("T")
 
 
@@ -168,6 +173,25 @@ class PublicPart:
         if mask is None:
             return np.empty(0, dtype=np.int64)
         return np.flatnonzero(mask & (self.labels >= 0))
+
+    def unscaled(self) -> str | None:
+        """One sentence on public dense columns of large numbers, from which networks learn little; None without such.
+
+        Tables are scaled when they are read, and sparse columns are word counts and the like. Some of many rows are
+        looked at.
+        """
+        if FEATURES in self.private or not isinstance(self.features, np.ndarray):
+            return None
+        some = self.features[:: max(1, len(self.features) // LOOKED_AT)].astype(np.float64)
+        size = np.sqrt((some**2).mean(axis=0))
+        far = np.flatnonzero(size > FAR)
+        if not len(far):
+            return None
+        columns = shorten(map(str, far.tolist()))
+        return (
+            f"features in columns {columns} are large numbers (about {size.max():.2g}), from which networks learn "
+            "little: scale them to about one, or read tables with from_pandas or load, which do"
+        )
 
     def __repr__(self) -> str:
         """Facts, and what cannot be read."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any, Self
 
+import numpy as np
+
+from discreet.arrays import Array
 from discreet.errors import GraphError
 from discreet.limits import shown
 
@@ -200,6 +204,14 @@ class Schema:
     def ignored(self) -> tuple[str, ...]:
         """The columns of the node table that are not read."""
         return tuple(column.name for column in self.columns or () if column.kind == IGNORE)
+
+    def class_values(self, count: int) -> Array:
+        """Classes, of which there are so many, as scikit-learn would hold them: whole numbers where they have no names
+        or every name is one, as a table of numbers is read.
+        """
+        names = [str(number) for number in range(count)] if self.classes is None else self.classes
+        whole = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", name) for name in names)
+        return np.array([int(name) for name in names], dtype=np.int64) if whole else np.array(names)
 
     def with_given(self, **given: Any) -> Schema:
         """The schema under what the caller names; None leaves what is there."""

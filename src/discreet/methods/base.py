@@ -34,10 +34,8 @@ from discreet.errors import (
     UnsupportedError,
 )
 from discreet.files import expand_home, to_json
-from discreet.graph.account import far_from_one
 from discreet.graph.convert import GraphLike, as_graph
 from discreet.graph.graph import NO_ROWS, OWN_SPLIT, Graph, PublicFacts, SplitBy
-from discreet.graph.labels import class_values
 from discreet.graph.matching import match_graph
 from discreet.graph.parts import EDGES, FEATURES, LABELS, PARTS, PublicPart, refuse_empty_classes
 from discreet.graph.schema import Schema
@@ -206,7 +204,7 @@ class NodeClassifier(BaseEstimator):
     @property
     def covers(self) -> str:
         """What the guarantee covers: a name of ``privacy.coverage``; by default what was declared for the level."""
-        return self.declaration.covers[self._checked_privacy().level.kind]
+        return self.declaration.covers[self.checked_privacy().level.kind]
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         """The queries to private data, with relative noise; ``public`` holds the graph, then extra graphs."""
@@ -234,7 +232,7 @@ class NodeClassifier(BaseEstimator):
 
     def _uncovered_on(self, graph: Graph) -> str | None:
         """The same of a whole graph, as the model reads it."""
-        return self._uncovered(self._checked_privacy().level.split(graph)[0])
+        return self._uncovered(self.checked_privacy().level.split(graph)[0])
 
     def _wrong_audience(self, audience: str) -> str | None:
         """Every row is some node's own: where own rows are not covered, each may go to its node alone."""
@@ -286,7 +284,7 @@ class NodeClassifier(BaseEstimator):
                 raise ParameterError(f"{self.method}: plan takes public facts; plan_for takes graphs, extra ones too")
             return self.plan_for(public)
         self._check_parameters()
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         level = privacy.level
         if public.num_classes == 0:
             raise GraphError("the graph has no labels, so there is no class to learn")
@@ -342,7 +340,7 @@ class NodeClassifier(BaseEstimator):
 
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""
-        level = self._checked_privacy().level
+        level = self.checked_privacy().level
         self._check_parameters()
         parts = [level.split(given)[0] for given in _read_all(graph, extra_graphs)]
         self._check_settings(parts[0])
@@ -357,7 +355,7 @@ class NodeClassifier(BaseEstimator):
     def cost_of(self, plan: Plan, graph: GraphLike) -> Cost | None:
         """What a fit of this plan will take in time and memory, from public facts; None where it was not measured."""
         given = _read(graph)
-        facts, dense = self._checked_privacy().level.split(given)[0].facts, isinstance(given.features, np.ndarray)
+        facts, dense = self.checked_privacy().level.split(given)[0].facts, isinstance(given.features, np.ndarray)
         device = (self.compute or Compute()).device
         return estimate_cost(self.method, self.get_params(deep=False), plan, facts, dense=dense, device=device)
 
@@ -379,14 +377,13 @@ class NodeClassifier(BaseEstimator):
             raise UnsupportedError(f"labels live on the graph, so fit takes no y: {NO_ROWS}")
         if progress is not None and not callable(progress):
             raise ParameterError(f"{self.method}: progress is a function that is called, not {shown(progress)}")
-        level = self._checked_privacy().level
+        level = self.checked_privacy().level
         self._check_parameters()
         split = [level.split(given) for given in _read_all(graph, extra_graphs)]
         parts = [public for public, _ in split]
         (self.compute or Compute()).check_memory(parts[0].facts)
         self._check_settings(parts[0])
-        doubt = None if FEATURES in level.private else far_from_one(parts[0].features)
-        if doubt is not None:
+        if (doubt := parts[0].unscaled()) is not None:
             logging.getLogger("discreet").warning(doubt)
         plan = self.plan(parts[0].facts, [part.facts for part in parts[1:]])
         private = [private for _, private in split]
@@ -454,8 +451,7 @@ class NodeClassifier(BaseEstimator):
 
     def _set_schema(self, schema: Schema) -> None:
         """Keep what columns and classes mean; it is public, and part of the model."""
-        names = schema.classes
-        self.schema_, self.classes_ = schema, class_values(range(self.public_.num_classes) if names is None else names)
+        self.schema_, self.classes_ = schema, schema.class_values(self.public_.num_classes)
         self.n_features_in_ = self.public_.num_features
         if schema.features is not None:
             self.feature_names_in_ = np.array(schema.features, dtype=object)
@@ -466,7 +462,8 @@ class NodeClassifier(BaseEstimator):
         self._device = (self.compute or Compute()).prepare()
         self._generator = self._new_generator()
 
-    def _checked_privacy(self) -> Privacy:
+    def checked_privacy(self) -> Privacy:
+        """What is protected and how much; one sentence where nothing is said or this method does not have the level."""
         if self.privacy is None:
             raise PrivacyError(
                 "say what is protected: privacy=Privacy(EdgeLevel(), epsilon=4.0), for example, "
@@ -485,7 +482,7 @@ class NodeClassifier(BaseEstimator):
 
     def _records_are_private(self) -> bool:
         """Whether the level protects features and labels, not edges alone."""
-        return FEATURES in self._checked_privacy().level.private
+        return FEATURES in self.checked_privacy().level.private
 
     def _new_generator(self) -> torch.Generator:
         """Randomness for everything that is not privacy noise."""
@@ -517,7 +514,7 @@ class NodeClassifier(BaseEstimator):
         was asked before and has other edges by now: they are asked and charged anew, and predictions on it rest on the
         new answers from then on.
         """
-        level = self._checked_privacy().level
+        level = self.checked_privacy().level
         alone = self.plan_extension(graph, privacy, again=again)
         part, private = level.split(self._matched(graph))
         curator = Curator.with_fresh_noise(alone, [private], insecure_seed=self.insecure_noise_seed)
@@ -533,7 +530,7 @@ class NodeClassifier(BaseEstimator):
     def plan_extension(self, graph: GraphLike, privacy: Privacy, *, again: bool = False) -> Plan:
         """What :meth:`extend` would ask of the new graph alone, from its public facts."""
         self._check_fitted()
-        level = self._checked_privacy().level
+        level = self.checked_privacy().level
         if not isinstance(privacy, Privacy):
             raise ParameterError(f"{self.method}: privacy must be a Privacy, not {shown(privacy)}")
         if privacy.level != level:
@@ -549,7 +546,7 @@ class NodeClassifier(BaseEstimator):
     def _why_covered(self, part: PublicPart) -> str:
         """Why one more graph needs no extension, and what to do where its edges were asked and have changed."""
         try:
-            self._extension_stages(part.facts, self._count_graphs(), self._checked_privacy().level)
+            self._extension_stages(part.facts, self._count_graphs(), self.checked_privacy().level)
         except UnsupportedError:
             return "there is nothing to ask and to pay"
         what = "node ids" if FEATURES in part.private else "features"
@@ -565,7 +562,7 @@ class NodeClassifier(BaseEstimator):
 
     def plans(self) -> list[Plan]:
         """The plan of the fit, and after every graph that it was extended to that of all it ran by then."""
-        found, level = [self.plan(self.public_, self.extra_public_)], self._checked_privacy().level
+        found, level = [self.plan(self.public_, self.extra_public_)], self.checked_privacy().level
         for place, added in enumerate(self.extensions_, start=1 + len(self.extra_public_)):
             alone = self._extension_plan(added.public, place, Privacy(level, added.epsilon, added.delta))
             found.append(plan_of_all(found[-1].stages, found[-1].delta, alone))
@@ -607,7 +604,7 @@ class NodeClassifier(BaseEstimator):
                 raise ParameterError(f"{option} must be True or False, not {shown(given)}")
         seen = self._matched(graph)
         free = uncovered or public
-        part = self._checked_privacy().level.opened(seen, PARTS if free else READS[self.covers])
+        part = self.checked_privacy().level.opened(seen, PARTS if free else READS[self.covers])
         reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
@@ -713,7 +710,7 @@ class NodeClassifier(BaseEstimator):
 
     def _config(self) -> dict[str, Any]:
         """Everything that rebuilds the estimator, as plain values."""
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         return {
             "format": 1,
             "method": self.method,

@@ -141,7 +141,7 @@ class PrivatelyTrained(NodeClassifier):
         if self.noise_multiplier is None or isinstance(query.level, NoPrivacy):
             return Stage.of(name, query, runs=self.steps)
         one = Stage(name, query, query.bound(), query.sampled_event(self.noise_multiplier))
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         steps = steps_for(one.event, privacy.epsilon, privacy.resolve_delta(num_nodes))
         if steps == 0:
             raise PrivacyError(
@@ -209,7 +209,7 @@ class StartsHead(TrainedClassifier):
             return True
         if self.start != "auto":
             return self.start == "evidence"
-        under_noise = not isinstance(self._checked_privacy().level, NoPrivacy)
+        under_noise = not isinstance(self.checked_privacy().level, NoPrivacy)
         return under_noise and self._options().has_few(facts.num_train)
 
     def _config(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def plan_figures(
     """What asking for the figures costs, from public facts alone; refused where there is no bound."""
     if BINS.check("bins", bins) == 1:
         raise ParameterError(f"bins must be 0 (no ROC-AUC) or at least 2, not {bins}")
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     public, _ = level.split(graph)
     chosen_ids(graph, ids)
     classes, covers = estimator.public_.num_classes, estimator.covers

@@ -79,7 +79,7 @@ def _labelled(graph: Graph, ids: str | None) -> dict[str, BoolArray]:
 
 def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
     """Whether figures are a function of the release and of what is public: covered predictions, public labels."""
-    if LABELS in estimator._checked_privacy().level.private or estimator.covers != "weights+predictions":
+    if LABELS in estimator.checked_privacy().level.private or estimator.covers != "weights+predictions":
         return False
     return estimator._uncovered_on(with_classes_of(estimator, graph)) is None
 
@@ -124,7 +124,7 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
 
     Where labels are private they are None, unless ``private`` asks for them.
     """
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if LABELS in level.private and not private:
         return {**dict.fromkeys(FIGURES), "note": WITHHELD}
     graph = with_classes_of(estimator, graph)
@@ -140,7 +140,7 @@ def figures_of_fit(estimator: NodeClassifier, graph: Graph, *, private: bool, id
 
 def check_features_alone(estimator: NodeClassifier) -> None:
     """Refuse :func:`features_alone` where ``mlp`` would read private data without noise."""
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     if level.private & {FEATURES, LABELS}:
         raise UnsupportedError(
             f"mlp reads features and labels without noise, and level {level.kind} protects them: leave --beside-mlp out"

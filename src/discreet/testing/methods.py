@@ -68,7 +68,7 @@ class MethodCase:
     @cached_property
     def level(self) -> Level:
         """What is protected."""
-        return self.make()._checked_privacy().level
+        return self.make().checked_privacy().level
 
     @cached_property
     def graph(self) -> Graph:
@@ -167,7 +167,7 @@ def check_plan_is_kept(case: MethodCase) -> None:
     estimator = case.fitted
     plan = case.seeded().plan(case.level.split(case.graph)[0].facts)
     assert estimator.plan_ == plan
-    assert estimator.epsilon_spent_ <= estimator._checked_privacy().epsilon
+    assert estimator.epsilon_spent_ <= estimator.checked_privacy().epsilon
     assert epsilon_of(plan.event(), plan.delta) == estimator.epsilon_spent_
     assert estimator.covers in COVERAGE
     assert estimator.certificate_["covers"]["name"] == estimator.covers

@@ -60,7 +60,7 @@ class Score:
         """How the fitted estimator does on the validation nodes, with noise where it is charged."""
         if self.metric != ACCURACY:
             return self._measure(estimator, graph)
-        level = estimator._checked_privacy().level
+        level = estimator.checked_privacy().level
         _, private = level.split(graph)
         if not self.sensitivity:
             return float(self.query.answer(private, model=estimator)[0]) / self.nodes

@@ -86,7 +86,7 @@ def tune(
         raise ParameterError(f"reserve is a function that is called, not {shown(reserve)}")
     trials, score_noise = plain_value(trials), plain_value(score_noise)
     _check_trials(trials, distribution)
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     viewed = privacy.level.view(graph)
     for settings in candidates:
         checked_settings(type(estimator), estimator.method, settings)
@@ -117,7 +117,7 @@ def make_search(
     """A search over a graph as the level sees it; nothing is read from it but public facts."""
     _check_trials(trials, distribution)
     covers = _one_coverage(estimator, candidates)
-    score = score_for(estimator._checked_privacy().level, covers, graph, score_noise, metric)
+    score = score_for(estimator.checked_privacy().level, covers, graph, score_noise, metric)
     return Search(estimator, candidates, graph, trials, distribution, covers, score)
 
 
@@ -144,7 +144,7 @@ class Search:
     @property
     def privacy(self) -> Privacy:
         """The budget of the whole."""
-        return self.estimator._checked_privacy()
+        return self.estimator.checked_privacy()
 
     @property
     def delta(self) -> float:
@@ -250,7 +250,7 @@ def _test_seed(estimator: NodeClassifier, run: int) -> int | None:
 
 def _one_coverage(estimator: NodeClassifier, candidates: Sequence[Settings]) -> str:
     """What every candidate covers: a search over settings that cover different things has no one promise."""
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     found = {_candidate(estimator, settings, privacy).covers for settings in candidates}
     if len(found) > 1:
         raise UnsupportedError(f"the candidates cover different things ({', '.join(sorted(found))}): search one kind")
@@ -271,7 +271,7 @@ def _check_curves(parts: Sequence[DpEvent], plans: Sequence[Plan]) -> None:
 
 def _costs_nothing(estimator: NodeClassifier, candidates: Sequence[Settings], graph: Graph) -> bool:
     """Level none, or methods that read nothing protected and whose predictions everyone may see."""
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     if privacy.level.kind == "none":
         return True
     if _reads_unpaid(estimator, candidates, graph):
@@ -281,7 +281,7 @@ def _costs_nothing(estimator: NodeClassifier, candidates: Sequence[Settings], gr
 
 def _reads_unpaid(estimator: NodeClassifier, candidates: Sequence[Settings], graph: Graph) -> bool:
     """Whether scores without noise would give away something that the level protects."""
-    level = estimator._checked_privacy().level
+    level = estimator.checked_privacy().level
     return bool(score_for(level, _one_coverage(estimator, candidates), graph).sensitivity)
 
 
@@ -293,7 +293,7 @@ def _try_all(
     metric: str,
 ) -> Tuned:
     """Every candidate once, at the full budget; every certificate says what that means."""
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     free = score_for(NoPrivacy(), "", graph, metric=metric)
     tried, winner = [], None
     for run, settings in enumerate(candidates):

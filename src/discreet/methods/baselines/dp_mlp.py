@@ -60,7 +60,7 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
     learning_rate: Rate | None = None
 
     def _model(self, facts: PublicFacts) -> FeatureModel:
-        privacy, own = self._checked_privacy(), self.encoder is not None
+        privacy, own = self.checked_privacy(), self.encoder is not None
         return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
     def _learning_rate(self) -> float:

@@ -119,12 +119,12 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
         }[self.inference]
 
     def _published(self) -> bool:
-        return self.accounting == AS_PUBLISHED and not isinstance(self._checked_privacy().level, NoPrivacy)
+        return self.accounting == AS_PUBLISHED and not isinstance(self.checked_privacy().level, NoPrivacy)
 
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self._checked_privacy().epsilon, "DP-GNN, theorem 1 with noise layer by layer as printed")
+        return Claim(self.checked_privacy().epsilon, "DP-GNN, theorem 1 with noise layer by layer as printed")
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         drafts = self._rigorous_stages(public, level)
@@ -132,7 +132,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
             return drafts
         if self.clipping != "per-layer":
             raise ParameterError("dp-gnn: as-published is about layers that are clipped apart: give clipping=per-layer")
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         network = self._network(public[0], torch.Generator())
         layers = sum(isinstance(module, Linear) for module in network.modules())
         delta = privacy.resolve_delta(public[0].num_nodes)
@@ -141,7 +141,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     def _rigorous_stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if len(public) > 1:
             raise UnsupportedError("dp-gnn takes no extra graphs: inference=disjoint predicts on other graphs")
-        facts, delta = public[0], self._checked_privacy().resolve_delta(public[0].num_nodes)
+        facts, delta = public[0], self.checked_privacy().resolve_delta(public[0].num_nodes)
         failure = thinning_failure(level, delta)
         ego_nets = BoundedEgoNets(level, facts.num_nodes, self.layers, self.fan_in, failure)
         training = self._training_stage(STAGE, self._steps_query(facts, ego_nets), facts.num_nodes)
@@ -195,7 +195,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if isinstance(self._checked_privacy().level, NoPrivacy):
+        if isinstance(self.checked_privacy().level, NoPrivacy):
             return None
         here = has_key(part, self.key_)
         if self.inference == "noisy":

@@ -142,7 +142,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     @property
     def covers(self) -> str:
         """The weights; nothing where epsilon is the paper's claim."""
-        claimed = self._published and not isinstance(self._checked_privacy().level, NoPrivacy)
+        claimed = self._published and not isinstance(self.checked_privacy().level, NoPrivacy)
         return NOTHING if claimed else super().covers
 
     # ---------------------------------------------------------------- public figures
@@ -191,7 +191,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
             return self.structure_share
         if self._published or isinstance(level, NoPrivacy):
             return TRIAL_SHARE
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         delta = privacy.resolve_delta(facts.num_nodes)
         return auto_share(self._picking(facts, level), privacy.epsilon, delta, self._node_rate())
 
@@ -289,7 +289,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     # ---------------------------------------------------------------- as published
 
     def _published_noise(self, facts: PublicFacts) -> PublishedNoise:
-        privacy, rows = self._checked_privacy(), self._rows(facts)
+        privacy, rows = self.checked_privacy(), self._rows(facts)
         delta = privacy.resolve_delta(facts.num_nodes)
         if delta >= self._node_rate():
             raise ParameterError(f"dpar: delta must be below node_rate, {self._node_rate()}, not {delta}")
@@ -310,7 +310,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published or isinstance(level, NoPrivacy):
             return None
-        return Claim(self._checked_privacy().epsilon, "DPAR, theorems 1 to 3 as printed")
+        return Claim(self.checked_privacy().epsilon, "DPAR, theorems 1 to 3 as printed")
 
     # ---------------------------------------------------------------- fit
 

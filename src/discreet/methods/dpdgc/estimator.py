@@ -139,7 +139,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     # ---------------------------------------------------------------- plan
 
     def _level(self) -> Level:
-        return self._checked_privacy().level
+        return self.checked_privacy().level
 
     def _published(self) -> bool:
         return self.accounting == AS_PUBLISHED and not self._is_plain()
@@ -147,7 +147,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self._checked_privacy().epsilon, "DPDGC, theorems 5.3 and 5.4 as printed")
+        return Claim(self.checked_privacy().epsilon, "DPDGC, theorems 5.3 and 5.4 as printed")
 
     def _claimed_sensitivities(self) -> dict[str, float]:
         """By how much less than it does each stage moves, if the paper is to be believed."""
@@ -207,11 +207,11 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             stages.append(self._network_stage(facts, shares["network"]))
         if not self._published():
             return stages
-        epsilon = self._checked_privacy().epsilon
+        epsilon = self.checked_privacy().epsilon
         return with_claimed_noise(stages, epsilon, self._delta(facts), self._claimed_sensitivities())
 
     def _delta(self, facts: PublicFacts) -> float:
-        return self._checked_privacy().resolve_delta(facts.num_nodes)
+        return self.checked_privacy().resolve_delta(facts.num_nodes)
 
     def _embedding(self, facts: PublicFacts) -> Embedding:
         level = self._level()

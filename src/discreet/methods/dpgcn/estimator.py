@@ -72,7 +72,7 @@ class DPGCN(ConvolutionClassifier):
     # ---------------------------------------------------------------- plan
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
-        epsilon, graphs = self._checked_privacy().epsilon, len(public)
+        epsilon, graphs = self.checked_privacy().epsilon, len(public)
         each = epsilon if graphs == 1 else epsilon / graphs * (1 - 2.0**-48)  # so that rounding cannot overspend
         flipped = self._flips(public[0], level)
         if flipped and not isinstance(level, NoPrivacy):
@@ -92,13 +92,13 @@ class DPGCN(ConvolutionClassifier):
         """Whether noisy graphs are EdgeRand's: as asked for, or where the graph gets few enough false edges."""
         if self.mechanism is not None or isinstance(level, NoPrivacy):
             return self.mechanism == FLIPPED
-        epsilon = self._checked_privacy().epsilon
+        epsilon = self.checked_privacy().epsilon
         return epsilon <= MOST_EPSILON and _false_edges(facts, epsilon) <= MOST_FALSE_EDGES
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NoPrivacy) or not self._flips(public, level):
             return ()
-        false = _false_edges(public, self._checked_privacy().epsilon)
+        false = _false_edges(public, self.checked_privacy().epsilon)
         return (f"the noisy graph has about {false:,.0f} edges that the graph has not",)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
@@ -145,7 +145,7 @@ class DPGCN(ConvolutionClassifier):
         return normalized(adjacency, aggregation, self_loops=own, device=str(self._device))
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
+        if isinstance(self.checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
             return None
         return (
             "predicting on another graph would read its edges, which no stage paid for: pass it to fit as one of "

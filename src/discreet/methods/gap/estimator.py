@@ -115,7 +115,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if not self._records_are_private():
             return self._hop_stages(public, level, share=1.0, failure=None)
-        delta = self._checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
+        delta = self.checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
         failure = thinning_failure(level, delta, len(public))
         for_encoder, for_hops, for_head = self.split
         encoder, classifier, head = self._networks(public[0], torch.Generator())
@@ -139,7 +139,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
         return stages
 
     def _steps_stage(self, name: str, question: str, network: nn.Module, facts: PublicFacts, share: float) -> Stage:
-        level = self._checked_privacy().level
+        level = self.checked_privacy().level
         rule = StepRule(self.clip_norm)
         parameters = planned_parameters(network, facts.num_train)
         query = OwnRecordSteps(level, question, parameters, facts.num_train, rule)
@@ -159,7 +159,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
     def _hops(self) -> int:
         if self.hops is not None:
             return self.hops
-        return 2 if isinstance(self._checked_privacy().level, NoPrivacy) else 1
+        return 2 if isinstance(self.checked_privacy().level, NoPrivacy) else 1
 
     # ---------------------------------------------------------------- fit
 
@@ -273,7 +273,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
+        if isinstance(self.checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
             return None
         return unpaid_edges("its aggregation")
 

@@ -83,7 +83,7 @@ class GCONSSP(RestartClassifier):
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
         if isinstance(level, NoPrivacy):
             return ()
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         sensitivity = self._query(public, level).bound().sensitivity
         std = sensitivity / gaussian_mu(privacy.epsilon, privacy.resolve_delta(public.num_nodes))
         members = self._rows(public) / public.num_classes

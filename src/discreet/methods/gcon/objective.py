@@ -117,7 +117,7 @@ class GCON(RestartClassifier):
         )
 
     def _event(self, facts: PublicFacts) -> DpEvent:
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         return draft_event(privacy.epsilon, privacy.resolve_delta(facts.num_nodes))
 
     def _with_ridge(self, query: PropagatedRows, event: DpEvent) -> PropagatedRows:

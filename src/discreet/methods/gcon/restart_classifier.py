@@ -205,7 +205,7 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if self.inference == "private" or isinstance(self._checked_privacy().level, NoPrivacy):
+        if self.inference == "private" or isinstance(self.checked_privacy().level, NoPrivacy):
             return None
         return (
             "public inference reads edges beyond a node's own: it is for graphs whose edges are public, "

@@ -192,7 +192,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         return planned_parameters(Weigher(torch.Generator()), budget.facts.num_val, budget.facts.num_classes)
 
     def _budget(self, facts: PublicFacts) -> RecordBudget:
-        privacy = self._checked_privacy()
+        privacy = self.checked_privacy()
         assert isinstance(privacy.level, NodeLevel | NeighborLevel)
         return RecordBudget(
             privacy=privacy,
@@ -206,7 +206,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
         )
 
     def _feature_model(self, facts: PublicFacts) -> FeatureModel:
-        privacy, own = self._checked_privacy(), self.encoder is not None
+        privacy, own = self.checked_privacy(), self.encoder is not None
         return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
@@ -400,7 +400,7 @@ class HopBayes(TakesEncoder, WeighsClasses, TrainedClassifier):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if self.evidence_.pays_for(part) or isinstance(self._checked_privacy().level, NoPrivacy):
+        if self.evidence_.pays_for(part) or isinstance(self.checked_privacy().level, NoPrivacy):
             return None
         return unpaid_edges("its evidence")
 

@@ -187,12 +187,13 @@ class LPGNN(WeighsClasses):
 
     # ---------------------------------------------------------------- plan
 
-    def _checked_privacy(self) -> Privacy:
-        return narrowed(super()._checked_privacy(), self.epsilon_x, self.epsilon_y)
+    def checked_privacy(self) -> Privacy:
+        """The same; an infinite ε for one part leaves that part out of the level."""
+        return narrowed(super().checked_privacy(), self.epsilon_x, self.epsilon_y)
 
     def _budget(self) -> LocalBudget:
         return split_budget(
-            self._checked_privacy(), self.epsilon_x, self.epsilon_y, reads_features=self._reads_features()
+            self.checked_privacy(), self.epsilon_x, self.epsilon_y, reads_features=self._reads_features()
         )
 
     def _reads_features(self) -> bool:
@@ -201,7 +202,7 @@ class LPGNN(WeighsClasses):
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         budget, stages = self._budget(), []
         if budget.features is not None:
-            delta = self._checked_privacy().resolve_delta(public[0].num_nodes)
+            delta = self.checked_privacy().resolve_delta(public[0].num_nodes)
             stages = [
                 feature_stage(
                     features_name(number),

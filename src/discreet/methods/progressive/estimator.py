@@ -176,7 +176,7 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        if isinstance(self._checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
+        if isinstance(self.checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
             return None
         return unpaid_edges("what its nodes tell")
 

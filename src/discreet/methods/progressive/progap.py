@@ -94,7 +94,7 @@ class ProGAP(ProgressiveClassifier):
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if not self._records_are_private():
             return super()._stages(public, level)
-        delta = self._checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
+        delta = self.checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
         failure = thinning_failure(level, delta, len(public))
         for_encoder, for_sums, for_heads = self.split
         encoder, heads = self._networks(public[0], torch.Generator())
@@ -113,7 +113,7 @@ class ProGAP(ProgressiveClassifier):
         return stages
 
     def _steps_stage(self, name: str, network: nn.Module, facts: PublicFacts, share: float, steps: int) -> Stage:
-        level, rule = self._checked_privacy().level, StepRule(self.clip_norm)
+        level, rule = self.checked_privacy().level, StepRule(self.clip_norm)
         size = planned_parameters(network, facts.num_train)
         query = OwnRecordSteps(level, f"clipped gradients of the {name}", size, facts.num_train, rule)
         return Stage.of(name, query, share=share, runs=steps)

@@ -35,7 +35,7 @@ def accuracy_paid(estimator: NodeClassifier, graph: Graph, private_figures: bool
     Guarantee: without ``private_figures`` every figure is a function of the release and of what the level takes as
     public. ``mlp`` reads no edge; ``gcn`` without privacy reads all of them, and even its accuracy tells of them.
     """
-    privacy = estimator._checked_privacy()
+    privacy = estimator.checked_privacy()
     if LABELS in privacy.level.private and not private_figures:
         return Paid([], "labels are private at this level: figures of them are for the holder's eyes")
     covered = are_covered(estimator, graph)
