@@ -25,6 +25,13 @@ def test_it_lists_the_graphs(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(json.loads(out)["rows"][0]) == {"name", "nodes", "edges", "features", "classes", "status", "wanted"}
 
 
+def test_a_graph_with_a_name_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "data", "csbm")
+    assert code == 0
+    assert out.startswith("csbm: 2000 nodes, undirected edges\n\n100 features as they are, 2 classes")
+    assert "there is no file or folder at" in refused(capsys, "data", "csbn")
+
+
 def test_every_column_of_a_folder_is_accounted_for(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
     edges = pd.read_csv(tables / "edges.csv")
     edges.assign(amount=3.5, date="2024-06-01").to_csv(tables / "edges.csv", index=False)

@@ -33,7 +33,7 @@ DRAFT = (
 def data(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[convert] [DATA]", help="A folder with nodes and edges tables, or a .npz file."),
+        typer.Argument(metavar="[convert] [DATA]", help="A folder of nodes and edges tables, a .npz file, or a name."),
     ] = None,
     data_root: DataRoot = None,
     columns: Columns = None,
@@ -48,7 +48,7 @@ def data(
     partitions: Annotated[int | None, typer.Option(help="With convert: how many, of about as many nodes each.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the datasets that have a name; with DATA, say what would be read of its tables, and what is left out.
+    """List the datasets that have a name; with DATA, say what would be read of it, and what is left out.
 
     convert DATA --out FOLDER --partitions K writes a graph, also one that has a name, in Parquet partitions.
     """
@@ -59,9 +59,10 @@ def data(
         return
     if out is not None or partitions is not None:
         raise ParameterError("--out and --partitions go with convert: discreet data convert DATA --out FOLDER …")
-    folder = Path(source) if source else None
-    if folder is not None:
-        options = GraphOptions(str(folder.absolute()), data_root, columns, schema, directed, edges_until=edges_until)
+    if source:
+        place = Path(source).absolute()  # a folder of your own counts for more than a name
+        given = source if _is_name(source) and not place.exists() else str(place)
+        options = GraphOptions(given, data_root, columns, schema, directed, edges_until=edges_until)
         _show(options, level, write_schema, as_json)
         return
     if write_schema is not None:
@@ -82,6 +83,12 @@ def _read_words(words: list[str]) -> tuple[str | None, str]:
     if len(words) > 1:
         raise ParameterError(f"discreet data takes one folder or file, not {len(words)}")
     return None, words[0] if words else ""
+
+
+def _is_name(source: str) -> bool:
+    from discreet.graph.datasets import DATASETS, SCHOOL_PREFIX, SYNTHETIC
+
+    return source.startswith(SCHOOL_PREFIX) or source in (SYNTHETIC, *(known.name for known in DATASETS))
 
 
 def _convert(options: GraphOptions, out: Path | None, partitions: int | None, as_json: bool) -> None:
@@ -112,9 +119,7 @@ def _show(options: GraphOptions, level: str, write_schema: Path | None, as_json:
         return
     print(f"{graph.name}: {graph.num_nodes} nodes, {'directed' if graph.directed else 'undirected'} edges\n")
     if not rows:
-        print(
-            f"{graph.num_features} features as they are, {graph.num_classes} classes: this file has no columns to name"
-        )
+        print(f"{graph.num_features} features as they are, {graph.num_classes} classes: there are no columns to name")
         return
     print_rows(rows[:MOST_ROWS], as_json=False)
     if len(rows) > MOST_ROWS:
@@ -130,6 +135,6 @@ def _draft(graph: Graph, path: Path) -> None:
     from discreet.graph.schema_file import write_schema
 
     if graph.schema is None:
-        raise ParameterError("a .npz file has no columns to write a schema of")
+        raise ParameterError("this graph has no columns to write a schema of")
     write_whole(path, write_schema(graph.schema, DRAFT))
     LOG.warning(f"{path} is a draft that was read off the table. {DRAFT.splitlines()[1]}")
