@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,3 +104,37 @@ def test_promised_k_neighbours_use_the_room_there_is() -> None:
         assert max(other.in_degree().max(), other.out_degree().max()) <= 4
         changed.append((graph.adjacency != other.adjacency).nnz)
     assert max(changed) >= 4
+
+
+DECLARED = '[nodes]\nclasses = ["a", "b"]\n[columns.x]\nkind = "numeric"\nrange = [0, 2]\n'
+DP_MLP = ("--level", "node:owned,max_degree=2", "--method", "dp-mlp", "--set", "steps=1", "--set", "hidden=2")
+
+
+def _write_people(first_label: str, schema: str) -> None:
+    """Tables in which nobody has a label but, perhaps, the first."""
+    folder = Path("people")
+    folder.mkdir()
+    labels = [first_label, *[""] * 11]
+    (folder / "nodes.csv").write_text("id,x,label\n" + "".join(f"p{i},{i % 3},{y}\n" for i, y in enumerate(labels)))
+    (folder / "edges.csv").write_text("s,t\n" + "".join(f"p{i},p{i + 1}\n" for i in range(11)))
+    (folder / "schema.toml").write_text(schema)
+
+
+@pytest.mark.parametrize(("schema", "code"), [(DECLARED, 0), (DECLARED.replace('classes = ["a", "b"]\n', ""), 2)])
+def test_the_only_label_decides_no_refusal(
+    schema: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether anybody has a label is private where labels are, and splits and certified figures told it."""
+    said = []
+    for label in ("a", ""):
+        (tmp_path / f"side {label}").mkdir()
+        monkeypatch.chdir(tmp_path / f"side {label}")
+        _write_people(label, schema)
+        for command in (
+            ["train", "--data", "people", *DP_MLP, "--delta", "0.01", "--split", "50/25/25", "--out", "release"],
+            ["plan", "--data", "people", *DP_MLP, "--split", "80/20:inductive"],
+            ["evaluate", "release", "--data", "people", "--epsilon", "1", "--delta", "0.01"],
+        ):
+            assert main(command) == code
+            said.append(capsys.readouterr().err)
+    assert said[:3] == said[3:]

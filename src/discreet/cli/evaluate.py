@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.declared import BesideMlp, Delta, Json, Release
-from discreet.cli.options import ComputeOptions, LedgerOptions, MeasuredDataOptions, delta_of
+from discreet.cli.options import NOTHING_TO_MEASURE, ComputeOptions, LedgerOptions, MeasuredDataOptions, delta_of
 from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
 from discreet.errors import ParameterError
 
@@ -38,6 +38,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a release on labelled data: covered, certified with --epsilon, or for research only; it says which."""
+    from discreet.graph.splits import refuse_unlabelled
     from discreet.release.evaluate import are_covered, check_features_alone, features_alone, figures_of_fit
     from discreet.release.load import load_release
 
@@ -55,6 +56,7 @@ def evaluate(
     if epsilon is not None and level.kind != "none" and not are_covered(estimator, graph):
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)
         return
+    refuse_unlabelled(graph, NOTHING_TO_MEASURE)  # what follows is covered, or for the holder's eyes
     result = {"release": str(release), "data": graph.name, "nodes": nodes}
     found = figures_of_fit(estimator, graph, private=True, ids=nodes)
     found |= {"features_alone": features_alone(estimator, graph, nodes)} if beside_mlp else {}

@@ -62,6 +62,8 @@ AUTO = "auto"
 DEFAULT_EPSILON = 4.0
 """The budget at which docs/results.md compares all methods."""
 LOCAL, DASK = "local", "dask"
+NOTHING_TO_MEASURE = "measure; discreet predict needs none"
+"""How the refusal of a graph without labels ends."""
 
 
 class GraphReader(Protocol):
@@ -136,11 +138,13 @@ class DataOptions(GraphOptions):
         By the schema of a release it is read for figures on labels: one that the release does not know is refused, as
         figures on the others alone would pass for figures on all.
         """
+        from discreet.graph.parts import check_declared
         from discreet.graph.splits import OWN, check_public, split, usual_split
 
         if self.split is not None:
             check_public(self.split, level.private)
         graph = self.read(release, engine=engine, other_labels="refuse")
+        check_declared(level.view(graph), level.private)  # before a split could say something of private labels
         if graph.train_mask is not None and self.split not in (None, OWN):
             LOG.warning(f"{graph.name} brings a split of its own, which --split {self.split} replaces")
         return split(graph, self.split or usual_split(graph), self.seed)
@@ -159,14 +163,17 @@ class MeasuredDataOptions(DataOptions):
         Nodes of another split than that of training may have been trained on: a warning says so.
         """
         from discreet.graph.graph import OWN_SPLIT
+        from discreet.graph.parts import LABELS
         from discreet.graph.splits import USUAL, check_public, refuse_unlabelled, split
 
         trained = estimator.split_  # None in releases of before
         spec = self.split or (USUAL if trained is None else trained.spec)
         seed = self.seed if self.seed is not None else 0 if trained is None else trained.seed
-        check_public(spec, estimator.checked_privacy().level.private)
+        private = estimator.checked_privacy().level.private
+        check_public(spec, private)
         graph = self.read(estimator.schema_, other_labels="refuse")
-        refuse_unlabelled(graph, "measure; discreet predict needs none")
+        if LABELS not in private:  # whether anybody has a label may be private, too
+            refuse_unlabelled(graph, NOTHING_TO_MEASURE)
         if spec == OWN_SPLIT and graph.train_mask is None:
             if every_node:
                 return graph

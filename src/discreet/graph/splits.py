@@ -126,7 +126,7 @@ def _by_share(graph: Graph, spec: str, shares: list[float], rng: np.random.Gener
     """Shares of *all* nodes: a split that looked at which nodes are labelled would give a record away."""
     if shares[0] == 0:
         raise ParameterError(f"the split {spec!r} leaves nothing to train on")
-    _labelled(graph)
+    _refuse_without_classes(graph)
     order = rng.permutation(graph.num_nodes)
     ends = [round(len(order) * share / 100) for share in (shares[0], shares[0] + shares[1])]
     parts = np.split(order, ends)
@@ -158,7 +158,7 @@ def _by_class(graph: Graph, per_class: int, num_val: int, num_test: int, rng: np
 def _inductive(graph: Graph, spec: str, shares: list[float], rng: np.random.Generator) -> Graph:
     if abs(sum(shares) - 100) > 1e-9:
         raise ParameterError(f"the split {spec!r} must sum to 100 per cent, not {sum(shares):g}")
-    _labelled(graph)
+    _refuse_without_classes(graph)
     order = rng.permutation(graph.num_nodes)
     num_train = round(graph.num_nodes * shares[0] / 100)
     if not 0 < num_train < graph.num_nodes:
@@ -177,6 +177,14 @@ def refuse_unlabelled(graph: Graph, purpose: str) -> None:
     nameless = graph.schema is not None and graph.schema.label is None
     hint = ": the table has no column label, class or y; --column label=NAME names another" if nameless else ""
     raise GraphError(f"{graph.name} has no labels, so there is nothing to {purpose}{hint}")
+
+
+def _refuse_without_classes(graph: Graph) -> None:
+    """Refuse a graph without a label by its number of classes alone: where these are declared, whether anybody has a
+    label may be private, and the one who does would give themselves away.
+    """
+    if graph.num_classes == 0:
+        refuse_unlabelled(graph, "split")
 
 
 def _labelled(graph: Graph) -> IntArray:
