@@ -84,7 +84,9 @@ def test_the_winner_is_released_with_the_cost_of_the_search(tmp_path: Path) -> N
     assert [check.name for check in verify(folder) if not check.passed] == ["plan"]
 
 
-def test_the_number_of_trials_is_drawn_from_entropy_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_trials_is_drawn_from_entropy_and_kept(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     fits: list[dict[str, Any]] = []
     kind = type(make("gap", "edge"))
     real = kind.fit
@@ -94,11 +96,14 @@ def test_the_number_of_trials_is_drawn_from_entropy_and_kept(monkeypatch: pytest
         return real(self, graph, **options)
 
     monkeypatch.setattr(kind, "fit", counted)
+    unscaled = GRAPH.with_features(1000 * GRAPH.features)
     for repeats in (1, 4):
         fits.clear()
+        caplog.clear()
         monkeypatch.setattr(tuner, "draw_repeats", lambda mean, shape, rng, repeats=repeats: repeats)
-        found = tune(make("gap", "edge", epsilon=4.0), HIDDEN, GRAPH, trials=5.0)
+        found = tune(make("gap", "edge", epsilon=4.0), HIDDEN, unscaled, trials=5.0)
         assert len(fits) == repeats
+        assert len(caplog.records) == 1  # each fit warns of large numbers, and so would tell how many there were
         assert len({fit["epsilon"] for fit in fits}) == 1
         assert len({fit["seed"] for fit in fits}) == repeats  # no two trials share their noise
         certificate = json.dumps(found.estimator.certificate_)

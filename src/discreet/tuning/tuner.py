@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,7 +184,9 @@ class Search:
         winner: tuple[float, NodeClassifier, Settings] | None = None
         for run, pick in enumerate(picks):
             settings = self.candidates[int(pick)]
-            trial = _candidate(self.estimator, settings, inner, _test_seed(self.estimator, run)).fit(self.graph)
+            trial = _candidate(self.estimator, settings, inner, _test_seed(self.estimator, run))
+            with _silent_after_the_first(run):
+                trial.fit(self.graph)
             noise = NoiseSource(insecure_seed=_test_seed(trial, run))
             scored = self.score.ask(trial, self.graph, self.delta, noise)
             if winner is None or scored > winner[0]:  # ties: first seen, as if each output carried a random number
@@ -231,6 +235,21 @@ class Search:
         )
         asked = [self.score.stage.to_json()] if self.score.sensitivity else []
         return {**made, "accounting": own["accounting"], "trial_stages": [*own["stages"], *asked]}
+
+
+@contextmanager
+def _silent_after_the_first(run: int) -> Iterator[None]:
+    """What a fit says of public data it says once: said by every trial, it would tell how many there were."""
+
+    def passes(_: logging.LogRecord) -> bool:
+        return run == 0
+
+    log = logging.getLogger("discreet")
+    log.addFilter(passes)
+    try:
+        yield
+    finally:
+        log.removeFilter(passes)
 
 
 def _candidate(
