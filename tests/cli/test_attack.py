@@ -23,6 +23,7 @@ def test_json_has_every_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert code == 0
     assert found == json.loads(out.read_text())
     assert found["refuted"] is False
+    assert "for the holder's eyes" in found["notes"][0]  # which links there are is looked up without noise
     for attack in found["attacks"]:
         assert {"kind", "against", "auc", "auc_interval", "tpr_at_fpr", "ceiling", "pairs"} <= attack.keys()
         assert attack["tpr_at_fpr"].keys() == {"0.01", "0.001"}

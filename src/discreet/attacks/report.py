@@ -34,6 +34,10 @@ from discreet.privacy.levels import NoPrivacy
 
 KINDS = ("link-stealing", "linkteller", "membership", "attribute")
 HIDDEN = "the guarantee lets nobody read the predictions of others, so there is nothing to compare"
+FOR_THE_HOLDER = (
+    "attacks are judged by the links and records themselves, without noise: these figures are for the holder's eyes, "
+    "outside every guarantee"
+)
 REFUSED = "the model refuses to predict on changed features, or there is no link among the nodes"
 NO_FEATURE = "no feature is zero for one node and not for another"
 
@@ -239,7 +243,8 @@ def _missing(kind: str, victim: Victim, why: str) -> dict[str, Any]:
 
 
 def _notes(report: AttackReport) -> list[str]:
-    found = [
+    found = [] if report.subject["level"] == NoPrivacy().spec else [FOR_THE_HOLDER]
+    found += [
         "links and attributes can be guessed from public features and from like linking to like even where nothing was "
         f"spent: compare the lines against {RELEASE!r} with those against {FEATURES_ALONE!r}, not with one half"
     ]

@@ -146,6 +146,7 @@ def test_attacks_without_a_ceiling_do_not_speak_for_a_guarantee() -> None:
         assert said in page
         assert ("Attacks:</strong> none reached more" in page) == (len(rows) == 2)
         assert "44,850" in page
+        assert "for the holder's eyes" in page
 
 
 def test_bad_input_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
