@@ -84,6 +84,9 @@ def test_a_trial_whose_default_changed_runs_again(tmp_path: Path, capsys: pytest
     assert main([*command, "--seeds", "2"]) == 0
     assert [row["settings"] for row in lines(out)] == ["older", None, first["settings"]]
     assert "1 of 2 rows were made by another version of the source" in capsys.readouterr().out
+    (out / RESULTS).write_text(json.dumps({**first, "constants": "older"}) + "\n")
+    assert main([*command, "--seeds", "1"]) == 0
+    assert [row["constants"] for row in lines(out)] == ["older", first["constants"]]
 
 
 def wait_for(folder: Path, count: int, process: subprocess.Popen[bytes]) -> None:

@@ -49,6 +49,7 @@ def head(trial: Trial) -> dict[str, Any]:
         "format": FORMAT,
         "trial": trial.to_json(),
         "settings": trial.settings_digest,
+        "constants": trial.constants_digest,
         "versions": versions(),
     }
 

@@ -81,10 +81,14 @@ def run(entries: Sequence[Entry], folder: Path, options: Options) -> Outcome:
 
 
 def _must_run(row: Row | None, trial: Trial, options: Options) -> bool:
-    """Whether to run the trial: there is no row, it failed and is wanted again, or it ran with another default."""
+    """Whether to run the trial: there is no row, it failed and is wanted again, or it ran with another default.
+
+    A default may be a constant behind None. Rows of before these were written down are taken as they are.
+    """
     if row is None or (options.retry_failed and row["status"] != "ok"):
         return True
-    return row.get("settings") is not None and row["settings"] != trial.settings_digest
+    then, now = (row.get("settings"), row.get("constants")), (trial.settings_digest, trial.constants_digest)
+    return any(before not in (None, present) for before, present in zip(then, now, strict=True))
 
 
 def _find_absent_graphs(trials: Sequence[Trial], options: Options) -> dict[str, str]:

@@ -69,7 +69,7 @@ def read_rows(folder: Path) -> dict[str, Row]:
     """Every row of a folder by its trial's address.
 
     Of rows that ran with the same parameters a success outweighs a failure, else the later row counts; where a default
-    changed between them, the one that was started later counts, whatever came of it.
+    or a constant changed between them, the one that was started later counts, whatever came of it.
     """
     rows: dict[str, Row] = {}
     for path in sorted(path for path in folder.glob("*.jsonl") if path.is_file()):
@@ -81,7 +81,8 @@ def read_rows(folder: Path) -> dict[str, Row]:
 
 
 def _outweighs(row: Row, before: Row) -> bool:
-    if row.get("settings") != before.get("settings"):
+    constants = {row.get("constants"), before.get("constants")} - {None}
+    if row.get("settings") != before.get("settings") or len(constants) > 1:
         return str(row.get("started", "")) >= str(before.get("started", ""))
     return before["status"] != "ok" or row["status"] == "ok"
 
@@ -127,6 +128,7 @@ _FORMS: dict[str, Callable[[Any], bool]] = {
     "id": _is_text,
     "status": _is_text,
     "trial": lambda value: isinstance(value, dict),
+    "constants": lambda value: value is None or _is_text(value),
     "metrics": _are_metrics,
     "versions": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
     "reason": lambda value: value is None or _is_text(value),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.bench.constants import constants_digest
 from discreet.bench.graphs import canonical, with_options
 from discreet.bench.suite import Case, Suite
 from discreet.errors import DiscreetError, InvalidInputError, ParameterError
@@ -87,6 +88,11 @@ class Trial:
         parameters = estimator_of(self).get_params(deep=False)
         plain = {key: to_json(value) for key, value in parameters.items() if key not in ("privacy", "compute")}
         return _address({"settings": plain})[:12]
+
+    @property
+    def constants_digest(self) -> str | None:
+        """A hash of the numbers that its method takes where a parameter is left to it; None for a measure."""
+        return None if self.measure is not None else constants_digest(self.method)
 
 
 @dataclass(frozen=True)
