@@ -33,7 +33,7 @@ def model(graph: Graph) -> NodeClassifier:
 
 
 def test_without_much_noise_they_are_the_figures(model: NodeClassifier, graph: Graph) -> None:
-    found = certified_figures(model, graph, 100.0, ids="test", insecure_noise_seed=0)
+    found = certified_figures(model, graph, 40.0, ids="test", insecure_noise_seed=0)
     plain = evaluate(model, graph, "test")
     assert np.allclose(found["confusion"], plain["confusion"]["test"], atol=1)
     for name in ("accuracy", "balanced-accuracy", "macro-f1"):
