@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from discreet.ops import inner_products
-from discreet.ops.inner_products import outer_squares, row_grams, row_squares
-from discreet.ops.layer_rows import gamma
+from discreet.ops.inner_products import outer_squares, row_grams, row_squares, scale_rows
+from discreet.ops.layer_rows import Sizes, gamma, joint_factor
 
 
 def rows_of(count: int, width: int) -> torch.Tensor:
@@ -55,6 +55,37 @@ def test_an_outer_product_that_is_not_finite_is_none() -> None:
     rows, others = torch.ones(3, 5), torch.ones(3, 2)
     rows[0, 1], others[1, 0] = float("inf"), float("nan")
     assert torch.isfinite(outer_squares(rows, others, 1.0, 1.0)).tolist() == [False, False, True]
+
+
+def test_scaled_rows_are_exact_but_for_one_rounding_and_their_sum_for_one_more_per_row() -> None:
+    rows, factors, total = (
+        rows_of(11, 9),
+        torch.linspace(0.1, 0.9, 11, dtype=torch.float64),
+        torch.full((9,), 5.0).double(),
+    )
+    scaled = torch.cat(
+        [scale_rows(rows[:6], factors[:6], total), scale_rows(rows[6:], factors[6:], total, goes_on=True)]
+    )
+    assert torch.equal(scaled, rows.double() * factors.unsqueeze(1))
+    for column, found in zip(scaled.T, total, strict=True):
+        wanted = sum((Fraction(number) for number in column.tolist()), Fraction(0))
+        together = sum((Fraction(abs(number)) for number in column.tolist()), Fraction(0))
+        assert abs(Fraction(float(found)) - wanted) <= Fraction(gamma(11)) * together
+    half = torch.empty(9, dtype=torch.float64)
+    assert torch.equal(scale_rows(rows.bfloat16(), factors, half), rows.bfloat16().double() * factors.unsqueeze(1))
+
+
+def test_factors_over_all_layers_are_those_of_the_sizes_together() -> None:
+    drawn = torch.rand(3, 50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    drawn[0, 3], drawn[1, 4], drawn[:, 5] = float("inf"), float("nan"), 0.0
+    layers = [Sizes(square, square) for square in drawn]
+    found = joint_factor(layers, 1.5)
+    assert torch.allclose(found, Sizes.of_layers(layers).factor(1.5), rtol=4e-16, atol=0)
+    assert found[3] == 0
+    assert found[4] == 0
+    assert found[5] == 1
+    cancelling = [Sizes(square, square + 1e6) for square in drawn]
+    assert (joint_factor(cancelling, 1.5) < found).any()
 
 
 def test_what_is_not_finite_stays_so_and_touches_its_own_example_alone() -> None:

@@ -51,6 +51,11 @@ class AffineCalls:
     makers: list[Any] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
 
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The layer's parameters that train, in its order."""
+        return [p for p in self.layer._parameters.values() if p is not None and p.requires_grad]
+
     @classmethod
     def of(cls, layer: nn.Module) -> AffineCalls:
         """None yet, of a layer of this kind."""
@@ -109,8 +114,8 @@ def pull_back(losses: Tensor, calls: list[AffineCalls], weights: Tensor | None =
     outputs = [output for call in calls for output in call.outputs]
     found: tuple[Tensor | None, ...] = (None,) * len(outputs)
     if outputs and losses.requires_grad:
-        total = losses.sum() if weights is None else losses @ weights
-        found = torch.autograd.grad(total, outputs, retain_graph=keep, allow_unused=True)
+        by_loss = torch.ones_like(losses) if weights is None else weights
+        found = torch.autograd.grad(losses, outputs, by_loss, retain_graph=keep, allow_unused=True)
     filled = iter([torch.zeros_like(o) if g is None else g for o, g in zip(outputs, found, strict=True)])
     for call in calls:
         call.gradients = [next(filled) for _ in call.outputs]

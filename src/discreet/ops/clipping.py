@@ -74,6 +74,7 @@ from discreet.ops.layer_rows import (
     all_count,
     by_example,
     gamma,
+    joint_factor,
     norm_roundings,
     rows_of,
 )
@@ -159,7 +160,7 @@ class ClipRule:
         if self.per_layer and len(sizes) != len(bounds):
             raise ParameterError(f"there are {len(bounds)} clip norms for {len(sizes)} layers")
         if not self.per_layer:
-            return [Sizes.of_layers(sizes).factor(bounds[0])] * len(sizes)
+            return [joint_factor(sizes, bounds[0])] * len(sizes)
         return [size.factor(bound) for size, bound in zip(sizes, bounds, strict=True)]
 
 
@@ -200,7 +201,7 @@ def count_layers(model: nn.Module) -> int:
 def views_of(flat: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     """The parts of a flat vector in the shapes of the parameters; they share its memory."""
     parts = torch.split(flat, [p.numel() for p in parameters])
-    return [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
+    return [part if p.ndim == 1 else part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
 
 
 def clipped_sum(
@@ -225,8 +226,8 @@ def clipped_sum(
     overflows counts as zero. An empty batch gives zero. More examples than ``rule.room`` admits are refused.
     Reference: Goodfellow (2015) for dense layers; Li et al. (2022), "ghost norms", for shared ones.
     """
-    parameters = trainable(model)
     losses, calls = record(model, losses_of)
+    parameters = [parameter for call in calls for parameter in call.trained]  # all that train, in the model's order
     pull_back(losses, calls)
     losses = losses.detach()
     numbers = sum(p.numel() for p in parameters)

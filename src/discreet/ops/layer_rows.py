@@ -15,10 +15,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from discreet.arrays import IntArray
+from discreet.arrays import FloatArray, IntArray
 from discreet.errors import UnsupportedError
 from discreet.ops.affine_calls import AffineCalls
-from discreet.ops.inner_products import is_for_machine_code, outer_squares, row_grams, row_squares
+from discreet.ops.compiled import compiled
+from discreet.ops.inner_products import is_for_machine_code, outer_squares, row_grams, row_squares, scale_rows
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -75,6 +76,30 @@ class Sizes(NamedTuple):
             longest = torch.maximum(longest, self.parts / CANCELLATION**2)
         factor = bound / longest.sqrt().clamp_min(bound)  # 0 where the length is infinite
         return factor.nan_to_num_(nan=0.0)
+
+
+def joint_factor(layers: Sequence[Sizes], bound: float) -> Tensor:
+    """What brings the norm over all layers to ``bound``: :meth:`Sizes.factor` of them together, on a processor in one
+    pass.
+    """
+    if any(layer.parts is not layer.square or layer.square.device.type != "cpu" for layer in layers):
+        return Sizes.of_layers(layers).factor(bound)
+    squares = np.array([layer.square.numpy() for layer in layers])
+    found = np.empty(squares.shape[1])
+    compiled(_write_factors)(squares, 1 + gamma(len(layers) + 2), bound, found)
+    return torch.from_numpy(found)
+
+
+def _write_factors(squares: FloatArray, raised: float, bound: float, found: FloatArray) -> None:
+    for example in range(squares.shape[1]):
+        total = 0.0
+        for layer in range(squares.shape[0]):
+            total += squares[layer, example]
+        length = math.sqrt(total * raised)
+        if length < bound:
+            length = bound
+        factor = (1.0 / length) * bound
+        found[example] = factor if factor == factor else 0.0  # what is no number equals nothing
 
 
 class LayerRows(Protocol):
@@ -223,29 +248,27 @@ class AffineRows:
     def write_clipped(self, factor: Tensor, views: dict[int, Tensor], *, all_count: bool) -> None:
         """Write Σ_i factor_i·(gradient of example i) to the views of this layer's parameters, and take these out."""
         inputs, gradients = self._finite(factor, all_count)
-        by_row = self._by_row(factor)
+        by_row = factor if self.slots == 1 else factor.repeat_interleave(self.slots)
         weight = views.pop(id(self.layer.weight)) if _trains(self.layer, "weight") else None
-        bias = views.pop(id(self.layer.bias)) if _trains(self.layer, "bias") else None
+        bias = views.pop(id(self.layer.bias)) if _trains(self.layer, "bias") else by_row.new_empty(gradients.shape[1])
+        if weight is not None and isinstance(inputs, Tensor):
+            self._write_products(inputs, gradients, by_row, weight, bias)
+            return
+        scaled = scale_rows(gradients, by_row, bias)
         if weight is not None and not isinstance(inputs, Tensor):
-            summed = _transposed_times(inputs, gradients * by_row)
+            summed = _transposed_times(inputs, scaled)
             weight.copy_(summed if self.call.in_by_out else summed.T)
-        at_once = max(1, min(self._rows_at_once(), len(gradients)))
-        ones = by_row.new_ones(at_once)
-        scaled_rows = by_row.new_empty(at_once, gradients.shape[1])
-        given_rows = by_row.new_empty(at_once, inputs.shape[1]) if isinstance(inputs, Tensor) else None
-        turned = self._is_turned()
-        product = weight.new_empty(weight.shape[::-1]) if weight is not None and turned else weight
-        for start in range(0, max(len(gradients), 1), at_once):
-            part = slice(start, min(start + at_once, len(gradients)))
-            count, kept = part.stop - start, 1 if start else 0  # the first block takes the place of what stands there
-            scaled = scaled_rows[:count].copy_(gradients[part]).mul_(by_row[part])
-            if product is not None and given_rows is not None and isinstance(inputs, Tensor):
-                given = given_rows[:count].copy_(inputs[part])
-                left, right = (given, scaled) if self.call.in_by_out != turned else (scaled, given)
-                product.addmm_(left.T, right, beta=kept)
-            if bias is not None:
-                bias.addmv_(scaled.T, ones[:count], beta=kept)  # twice as fast as a sum
-        if turned and weight is not None and product is not None:
+
+    def _write_products(self, inputs: Tensor, gradients: Tensor, by_row: Tensor, weight: Tensor, bias: Tensor) -> None:
+        """Write the sum of scaled outer products to ``weight`` and that of scaled rows to ``bias``, block by block."""
+        turned, kept = self._is_turned(), 0  # the first block takes the place of what stands there
+        product = weight.new_empty(weight.shape[::-1]) if turned else weight
+        for some_inputs, some_gradients, factors in _in_blocks((inputs, gradients, by_row), self._rows_at_once()):
+            scaled, given = scale_rows(some_gradients, factors, bias, goes_on=bool(kept)), some_inputs.double()
+            left, right = (given, scaled) if self.call.in_by_out != turned else (scaled, given)
+            product.addmm_(left.T, right, beta=kept)
+            kept = 1
+        if turned:
             weight.copy_(product.T)
 
     def _is_turned(self) -> bool:
@@ -267,15 +290,11 @@ class AffineRows:
             return max(1, _BLOCK // max(outputs, inputs))
         return max(_LEAST_ROWS, _CACHED // (outputs + inputs))
 
-    def _by_row(self, factor: Tensor) -> Tensor:
-        """One factor per example as a column, one per row."""
-        return (factor if self.slots == 1 else factor.repeat_interleave(self.slots)).unsqueeze(1)
-
     def _finite(self, factor: Tensor, all_count: bool) -> tuple[Tensor | SparseMatrix | SlotRows, Tensor]:
         """Rows of examples with factor 0 made zero, for zero times infinity is no number. (Tables are finite.)"""
         if all_count or (isinstance(self.inputs, SparseMatrix) and bool(factor.min() > 0)):
             return self.inputs, self.gradients
-        rows = self._by_row(factor) == 0
+        rows = (factor == 0).repeat_interleave(self.slots).unsqueeze(1)
         gradients = self.gradients.masked_fill(rows, 0.0)
         if isinstance(self.inputs, SlotRows):
             return self.inputs, gradients
@@ -377,12 +396,19 @@ def _where_counted(gradients: Tensor, factor: Tensor) -> Tensor:
 
 def all_count(factor: Tensor) -> bool:
     """Whether no example has factor 0. To ask would make a GPU wait, so there the answer is no, and rows are masked."""
-    return not len(factor) or (factor.device.type == "cpu" and bool(factor.min() > 0))
+    return factor.device.type == "cpu" and bool(compiled(_are_positive)(factor.numpy()))
+
+
+def _are_positive(numbers: FloatArray) -> bool:
+    for number in numbers:  # noqa: SIM110 - machine code
+        if not number > 0:
+            return False
+    return True
 
 
 def _trains(layer: nn.Module, name: str) -> bool:
-    parameter = getattr(layer, name, None)
-    return isinstance(parameter, nn.Parameter) and parameter.requires_grad
+    parameter = layer._parameters.get(name)
+    return parameter is not None and parameter.requires_grad
 
 
 def _check_single(rows: Sequence[Tensor | SparseMatrix | SlotRows]) -> None:
@@ -401,6 +427,18 @@ def by_example(rows: Tensor, examples: int) -> Tensor:
             "the rows that a layer saw are no multiple of the examples: rows must be grouped by example"
         )
     return rows.reshape(examples, count // examples, rows.shape[-1])
+
+
+def _in_blocks(rows: tuple[Tensor, ...], at_once: int) -> Iterator[tuple[Tensor, ...]]:
+    """The same rows of all tensors, about so many at a time: equal blocks, for one of few rows is slow."""
+    count = len(rows[0])
+    blocks = max(1, round(count / at_once))
+    if blocks == 1:
+        yield rows
+        return
+    size = -(-count // blocks)
+    for start in range(0, count, size):
+        yield tuple(part[start : start + size] for part in rows)
 
 
 def _blocks(rows: Tensor, slots: int) -> Tensor:
