@@ -54,6 +54,19 @@ def test_statistics_are_shown_where_they_are_public(capsys: pytest.CaptureFixtur
     assert "cat, dog" not in out
 
 
+def test_one_cell_does_not_change_what_is_said_of_undeclared_columns(
+    capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
+    """A word, or a value that nobody else has, makes other kinds of columns: at level node nothing may tell."""
+    said, nodes = [], pd.read_csv(tables / "nodes.csv")
+    for pets in ("2", "many", "", "1e300"):
+        nodes.assign(pets=[pets, *(str(place % 3) for place in range(39))]).to_csv(tables / "nodes.csv", index=False)
+        shown = run(capsys, "data", str(tables), "--level", "node")
+        plan = ["plan", "--data", str(tables), "--method", "dp-mlp", "--level", "node"]
+        said.append([shown, run(capsys, *plan), run(capsys, *plan, "--column", "classes=cat,dog")])
+    assert said == [said[0]] * 4
+
+
 def test_a_draft_is_read_back_and_makes_node_level_possible(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
     node = ["train", "--data", str(tables), "--method", "dp-mlp", "--level", "node", "--set", "steps=1"]
     assert "--column classes=" in refused(capsys, *node)

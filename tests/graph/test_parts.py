@@ -23,7 +23,7 @@ def test_classes_and_columns_are_declared_where_records_are_private(level: str) 
     split = parse_level(level).split
     with pytest.raises(GraphError, match="--column classes="):
         split(from_pandas(EDGES, NODES))
-    with pytest.raises(GraphError, match=r"columns age, town .* \[columns.age\] kind = \"numeric\", range ="):
+    with pytest.raises(GraphError, match=r"columns age, town .* \[columns.age\] with kind = \"numeric\", range ="):
         split(from_pandas(EDGES, NODES, classes=["p", "q"]))
     split(from_pandas(EDGES, NODES, schema=Schema(DECLARED, classes=("p", "q"))))
 

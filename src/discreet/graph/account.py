@@ -13,6 +13,7 @@ from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, N
 
 MOST = 0.5
 """The share of cells at an end of a range from which on something seems wrong."""
+FEATURE = "feature"
 TO_BE_DECLARED = "to be declared at this level"
 TELLING = 10
 """Labelled nodes per value from which on it is no accident that a column tells the class of each."""
@@ -163,11 +164,11 @@ def _node_roles(graph: Graph, private: Collection[str]) -> list[tuple[str, str, 
 
 
 def _column_words(column: Column, private: bool) -> tuple[str, str]:
+    if private and column.measured:  # its kind, too, was read off the values
+        return FEATURE, TO_BE_DECLARED
     if column.kind == IGNORE:
         say = f"; train wants --column ignore={column.name}, or its kind in schema.toml" if column.measured else ""
         return IGNORE, f"nothing{say}"
-    if private and column.measured:
-        return column.kind, TO_BE_DECLARED
     words = {
         NUMERIC: lambda: (
             f"-1 to 1 ({column.scale}), from {column.range[0]:g} to {column.range[1]:g}" if column.range else ""

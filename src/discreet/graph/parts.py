@@ -23,8 +23,8 @@ from discreet.arrays import Array, Arrays, BoolArray, IntArray, SingleArray
 from discreet.errors import GraphError, PrivateDataError, UnsupportedError
 from discreet.graph.clean import UNLABELLED, Features
 from discreet.graph.graph import CLASS_LIST, COLUMNS, DIRECTION, Graph, PublicFacts, no_mask
-from discreet.graph.schema import AS_IS, shorten
-from discreet.graph.schema_file import line_to_add
+from discreet.graph.schema import shorten
+from discreet.graph.schema_file import lines_to_add
 from discreet.workers import thread_count
 
 EDGES, FEATURES, LABELS = "edges", "features", "labels"
@@ -275,13 +275,12 @@ def check_declared(graph: Graph, private: Collection[str]) -> None:
 
 
 def _refuse_measured(graph: Graph) -> None:
+    """In words that depend on the header alone: that a column looks like categories may be one person's doing."""
     assert graph.schema is not None
-    measured = graph.schema.measured
-    names = shorten(column.name for column in measured)
-    example = next((column for column in measured if column.kind != AS_IS), measured[0])
+    names = [column.name for column in graph.schema.measured]
     raise GraphError(
-        f"the kinds, ranges or categories of the columns {names} were read off features that this level protects: "
-        f"declare them in schema.toml, for example {line_to_add(example)} "
+        f"the kinds, ranges or categories of the columns {shorten(names)} were read off features that this level "
+        f"protects: declare them in schema.toml, for example {lines_to_add(names[0])} "
         "(discreet data FOLDER --write-schema drafts the file)"
     )
 

@@ -66,10 +66,10 @@ def write_schema(schema: Schema, note: str = "") -> str:
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def line_to_add(column: Column) -> str:
-    """What to add to the file for one column, its values left for a person to say."""
-    settings = {"numeric": ", range = [LOWEST, HIGHEST]", "category": ', categories = ["ONE", "TWO"]'}
-    return f'[columns.{_key(column.name)}] kind = "{column.kind}"{settings.get(column.kind, "")}'
+def lines_to_add(name: str) -> str:
+    """What to add to the file for a column of this name, its kind and values left for a person to say."""
+    kinds = 'kind = "numeric", range = [LOWEST, HIGHEST] or kind = "category", categories = ["ONE", "TWO"]'
+    return f"[columns.{_key(name)}] with {kinds}"
 
 
 def _from_tables(given: Mapping[str, Any]) -> Schema:
