@@ -29,6 +29,7 @@ from discreet.privacy.certificate import FREE, digest
 from discreet.privacy.levels import EdgeLevel, NodeLevel, parse_level
 from discreet.privacy.plan import Stage
 from discreet.privacy.release_folder import json_bytes
+from discreet.release.consistency import _check_columns
 from discreet.release.load import load_release
 from discreet.release.rebuild import _alike
 from discreet.release.signature import check_signature, new_key, sign
@@ -293,6 +294,10 @@ LAPLACE = {"kind": "Laplace", "noise_multiplier": 50.0}
 FIGURE = "- **Guarantee**: ε = 0.1"
 """A line of a card."""
 FORGED: dict[str, tuple[Change, Change, str]] = {
+    # what contradicts the public facts
+    "other classes": (unchanged, set_in("schema", "classes", value=["a"]), "configuration"),
+    "other features": (unchanged, set_in("schema", "features", value=["a"]), "configuration"),
+    "other directions": (unchanged, set_in("schema", "directed", value=True), "configuration"),
     # what a form can refuse
     "no runs": (set_in("stages", 0, "runs", value=0), unchanged, "certificate"),
     "half a run": (set_in("stages", 0, "runs", value=1.5), unchanged, "certificate"),
@@ -557,6 +562,16 @@ def test_the_schema_of_tables_may_be_missing_and_must_be_one(release: Path) -> N
     assert failed(release) == set()
     forge(release, config=lambda c: c.update(schema={"more": 1}))
     assert "schema" in sentence(release)
+
+
+def test_what_no_fit_at_the_level_takes_is_refused(release: Path) -> None:
+    """Columns that were read off private features, and a split that looked at private labels."""
+    config = json.loads((release / "config.json").read_text())
+    columns = [{"names": ["x"], "kind": "as-is", "measured": True}]
+    for change in ({"split": {"by": "20/5/5", "seed": 0}}, {"schema": {**config["schema"], "columns": columns}}):
+        _check_columns({**config, **change}, EdgeLevel())
+        with pytest.raises(CertificateError, match="which the level protects"):
+            _check_columns({**config, **change}, NodeLevel(3))
 
 
 @pytest.mark.parametrize("name", ["../outside", "a\x00b", "edges.csv", ""])

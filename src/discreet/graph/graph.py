@@ -331,7 +331,8 @@ class Graph:
         if weights is not None:
             weights = settle_weights(ends, weights, (source, target), self.num_nodes, directed=False)
         changes = {"indptr": indptr, "indices": indices, "edge_weights": weights}
-        return self._derive(**changes, directed=False, inferred=self.inferred - {DIRECTION})
+        schema = None if self.schema is None else replace(self.schema, directed=False)  # of next month's table, too
+        return self._derive(**changes, schema=schema, directed=False, inferred=self.inferred - {DIRECTION})
 
     def as_directed(self) -> Graph:
         """The same entries, each standing by itself, which says nothing of whether each had its reverse."""

@@ -15,7 +15,10 @@ from packaging.version import InvalidVersion, Version
 
 from discreet.errors import CertificateError
 from discreet.files import from_json
-from discreet.graph.graph import PublicFacts
+from discreet.graph.graph import OWN_SPLIT, PublicFacts
+from discreet.graph.parts import FEATURES, LABELS
+from discreet.graph.schema import Schema
+from discreet.graph.splits import reads_labels
 from discreet.mechanisms.bits import FIXED, FRESH
 from discreet.privacy.budget import Privacy, delta_reason
 from discreet.privacy.card import guarantee_lines, render_card
@@ -31,7 +34,7 @@ from discreet.privacy.certificate import (
     trust_in,
 )
 from discreet.privacy.coverage import COVERAGE
-from discreet.privacy.levels import NoPrivacy, parse_level
+from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.release_folder import CARD, CONFIG, ReleaseFolder
 
 _PLAIN = re.compile(r"[A-Za-z0-9.+!_-]{1,80}")
@@ -88,6 +91,7 @@ def check_story(config: Mapping[str, Any], certificate: Mapping[str, Any]) -> No
     _check_noise(config, certificate)
     if certificate["schema"] > 1:
         check_stated(certificate)
+        _check_columns(config, level)
     if same_version(certificate):
         _check_words(certificate, privacy, nodes)
 
@@ -115,6 +119,23 @@ def _check_facts(listed: list[Mapping[str, Any]]) -> int:
         if facts.num_nodes < 1 or facts.num_train + facts.num_val > facts.num_nodes:
             raise CertificateError(f"these public facts are those of no graph: {asdict(facts)}")
     return max(int(facts["num_nodes"]) for facts in listed)
+
+
+def _check_columns(config: Mapping[str, Any], level: Level) -> None:
+    """What the configuration says of tables and split fits the facts and the level, as it does after every fit."""
+    schema, facts = Schema.from_json(config.get("schema") or {}), PublicFacts(**config["public"])
+    for what, named, count in (
+        ("classes", schema.classes, facts.num_classes),
+        ("features", schema.features, facts.num_features),
+    ):
+        if named is not None and len(named) != count:
+            raise CertificateError(f"the schema names {len(named)} {what}, the public facts have {count}")
+    if schema.directed and not facts.directed:
+        raise CertificateError("the schema reads edges with directions, the public facts have none")
+    if FEATURES in level.private and schema.measured:
+        raise CertificateError("the schema was read off the features, which the level protects")
+    if LABELS in level.private and reads_labels((config.get("split") or {"by": OWN_SPLIT})["by"]):
+        raise CertificateError("the split was chosen by looking at labels, which the level protects")
 
 
 def check_version(certificate: Mapping[str, Any]) -> None:
