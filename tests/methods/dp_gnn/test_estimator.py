@@ -134,6 +134,19 @@ def test_without_privacy_it_learns_and_promises_nothing() -> None:
     assert model.score(graph, "train") > 0.6
 
 
+def test_outputs_of_dp_sage_are_tight_on_a_star() -> None:
+    """A network without biases turns over with the one record that reaches everybody, and so does every output."""
+    features = np.zeros_like(np.array(star().features))
+    features[0, 0] = 1
+    graph, turned = (star().with_features(sign * features) for sign in (1, -1))
+    still = {**QUICK, "activation": "tanh", "learning_rate": 1e-9, "output_norm": 0.01}  # biases stay at 0
+    level = "node:owned,max_degree=7,change=replace"
+    report = replay_pair(DPSAGE(node(level), **still), graph, turned, adversary="zeros")
+    assert report.passed, report.violations
+    assert report.ratio["network"] == 1.0
+    assert report.ratio["outputs"] > 0.99
+
+
 def test_dp_sage_is_a_preset() -> None:
     facts = small_graph(np.random.default_rng(0)).public
     preset, plain = DPSAGE(node(), **QUICK), DPGNN(node(), **QUICK, convolution="sage", inference="noisy")
