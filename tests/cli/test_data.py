@@ -51,6 +51,7 @@ def test_statistics_are_shown_where_they_are_public(capsys: pytest.CaptureFixtur
     code, out, _ = run(capsys, "data", str(tables), "--level", "node")
     assert code == 0
     assert out.count("to be declared") == 3
+    assert "numeric" not in out  # kinds are read off cells too
     assert "cat, dog" not in out
 
 
@@ -111,6 +112,8 @@ def test_weights_are_refused_or_left_out_by_name(capsys: pytest.CaptureFixture[s
     edges = pd.read_csv(tables / "edges.csv")
     edges.assign(weight=0.5).to_csv(tables / "edges.csv", index=False)
     assert "--column weights=ignore" in refused(capsys, "train", "--data", str(tables))
+    assert "train wants --column weight=weight" in run(capsys, "data", str(tables))[1]
+    assert "train wants" not in run(capsys, "data", str(tables), "--column", "weights=ignore")[1]
     (tables / "schema.toml").write_text('[edges]\nignore = ["weight"]\n')
     assert run(capsys, "data", str(tables))[0] == 0
     (tables / "schema.toml").write_text('[edges]\nweight = "weight"\n')

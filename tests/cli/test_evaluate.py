@@ -29,6 +29,13 @@ def test_at_edge_level_figures_are_free(capsys: pytest.CaptureFixture[str]) -> N
     assert code == 0
     assert "the guarantee covers them" in out
     assert "true class" in out
+    code, _, err = run(capsys, "evaluate", release, *small(), "--epsilon", "1")
+    assert code == 0
+    assert "--epsilon is not spent" in err
+    entered = ["--ledger", "book.db", "--dataset", "bank"]
+    assert "goes with --epsilon" in refused(capsys, "evaluate", release, *small(), *entered)
+    for given in (["--out", "figures.json"], entered):
+        assert "nothing to certify" in refused(capsys, "evaluate", release, *small(), "--epsilon", "1", *given)
 
 
 def test_at_node_level_they_are_for_research_or_cost_epsilon(capsys: pytest.CaptureFixture[str]) -> None:

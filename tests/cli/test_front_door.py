@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.bench.graphs import graph_of
+from discreet.bench.graphs import canonical, graph_of
 from discreet.graph import load, save_npz
 from tests.cli.helpers import QUICK, refused, run
 
@@ -100,9 +100,24 @@ def test_categories_and_missing_values_have_a_meaning(capsys: pytest.CaptureFixt
     assert "missing has a column" in becomes["age"]
 
 
+def test_labels_that_the_schema_names_and_the_table_lacks_are_named(
+    capsys: pytest.CaptureFixture[str], bank: Path
+) -> None:
+    (bank / "schema.toml").write_text('[nodes]\nlabel = "state"\n')
+    assert "column 'state'" in refused(capsys, "train", "--data", str(bank))
+
+
+def test_what_a_setting_should_be_is_said_of_the_part_that_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refused(capsys, "train", "--method", "mlp", "--set", 'class_weight={"fraud": -1}')
+    assert "class_weight should be greater than 0, not -1" in told
+    assert "--threshold is balanced-accuracy" in refused(capsys, "train", "--method", "mlp", "--threshold", "roc-auc")
+
+
 def test_a_folder_is_an_undirected_graph_everywhere(bank: Path) -> None:
     assert not load(str(bank)).directed
     assert not graph_of(str(bank.resolve()), 0, None).directed
+    assert canonical("bank") == "bank"
+    assert graph_of("bank", 0, None).num_nodes == ROWS
 
 
 # -------------------------------------------------------------------- bad input

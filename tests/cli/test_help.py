@@ -41,7 +41,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_speaks_no_python(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("train", "predict", "bench"):
+    for command in ("train", "predict", "bench", "data", "doctor"):
         _, out, _ = run(capsys, command, "--help")
         assert "list[" not in out
+        assert "<str>" not in out
+        assert "<path>" not in out
         assert "--log-level TEXT" in out
+    assert "Usage: discreet predict [OPTIONS] RELEASE\n" in run(capsys, "predict", "--help")[1]
+    assert "Usage: discreet bench [OPTIONS] [SUITE]\n" in run(capsys, "bench", "--help")[1]

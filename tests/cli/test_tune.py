@@ -28,6 +28,23 @@ def test_it_takes_the_options_of_train(capsys: pytest.CaptureFixture[str], table
     assert len(found["tried"]) == 2
 
 
+def test_it_writes_its_options_and_measures_mlp_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [*FREE, "--metric", "roc-auc", "--beside-mlp", "--save-config", "run.toml"]
+    code, out, err = run(capsys, "tune", *asked, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert 0.5 < found["mlp_test_score"] <= 1
+    again = json.loads(run(capsys, "tune", "--config", "run.toml", "--json")[1])
+    assert again == found
+
+
+def test_it_says_why_it_lacks_two_options_of_train(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "charged for both graphs" in refused(capsys, "tune", *FREE, "--also", "csbm")
+    assert "discreet train has it" in refused(capsys, "tune", *FREE, "--engine", "dask")
+    node = ["--method", "dp-mlp", "--level", "node", "--search", "hidden=4,6"]
+    assert "leave --beside-mlp out" in refused(capsys, "tune", *node, "--beside-mlp")
+
+
 def test_auto_names_the_method_to_search(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--level", "none", "--set", "epochs=1", "--search", "hidden=4,6", "--json"]
     code, out, err = run(capsys, "tune", *arguments)

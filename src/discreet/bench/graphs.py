@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
-import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from discreet.errors import DataNotFoundError, ParameterError
 from discreet.files import expand_home
 from discreet.graph import csbm, scale_free
-from discreet.graph.datasets import data_roots, find, load, resolve
+from discreet.graph.datasets import data_roots, find, is_path, load, resolve
 from discreet.graph.graph import Graph
 
 GENERATORS: dict[str, Callable[..., Graph]] = {"csbm": csbm, "scale-free": scale_free}
@@ -44,11 +43,6 @@ def with_options(text: str, options: Mapping[str, Any]) -> str:
     merged = {**_parse(kind.lower(), given), **options}
     _check(kind.lower(), merged)
     return f"{kind.lower()}:" + ",".join(f"{key}={json.dumps(value)}" for key, value in sorted(merged.items()))
-
-
-def is_path(text: str) -> bool:
-    """Whether the text names a file or folder rather than a public graph."""
-    return text.endswith(".npz") or os.sep in text
 
 
 def missing(name: str, root: Path | None) -> str | None:

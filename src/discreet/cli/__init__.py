@@ -127,7 +127,19 @@ def _command(name: str) -> Any:
     for option in command.params:
         if option.name == "config":
             option.callback = _take_config
+        if option.param_type_name == "argument":
+            _show_plainly(option)
     return command
+
+
+def _show_plainly(argument: Any) -> None:
+    """RELEASE where one is wanted, [SUITE] where it may be left out, and no type beside it."""
+    several = "..." if argument.nargs != 1 and argument.metavar is None else ""
+    name = argument.metavar or argument.name.upper()
+    argument.metavar = f"{name}{several}"
+    usage = argument.metavar if argument.required or name.startswith("[") else f"[{argument.metavar}]"
+    argument.get_usage_pieces = lambda _: [usage]
+    argument.display_type_rich = lambda ctx: None
 
 
 def _take_config(context: Any, _: Any, path: str | None) -> str | None:

@@ -40,7 +40,7 @@ Also = Annotated[
 BesideMlp = Annotated[
     bool,
     typer.Option(
-        "--beside-mlp", help="Fit mlp too, on public features alone, and print its accuracy beside the model's."
+        "--beside-mlp", help="Fit mlp too, on public features alone, and print its figures beside the model's."
     ),
 ]
 SchemaFile = Annotated[

@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli.declared import BesideMlp, Delta, Json, Release
 from discreet.cli.options import NOTHING_TO_MEASURE, ComputeOptions, LedgerOptions, MeasuredDataOptions, delta_of
-from discreet.cli.output import check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
+from discreet.cli.output import LOG, check_places, figures_text, print_json, report, say, table_text, warn_of_ranges
 from discreet.errors import ParameterError
 
 NODES = ("test", "val", "train", "all")
@@ -42,7 +42,7 @@ def evaluate(
     from discreet.release.evaluate import are_covered, check_features_alone, features_alone, figures_of_fit
     from discreet.release.load import load_release
 
-    check_out(out, epsilon)
+    check_out(out, ledger.ledger, epsilon)
     if nodes not in NODES:
         raise ParameterError(f"--nodes is one of {', '.join(NODES)}, not {nodes!r:.60}")
     ledger.check()
@@ -57,6 +57,8 @@ def evaluate(
         _with_noise(estimator, graph, epsilon, delta, nodes, bins, out, ledger, as_json)
         return
     refuse_unlabelled(graph, NOTHING_TO_MEASURE)  # what follows is covered, or for the holder's eyes
+    if epsilon is not None:
+        _say_free(out, ledger)
     result = {"release": str(release), "data": graph.name, "nodes": nodes}
     found = figures_of_fit(estimator, graph, private=True, ids=nodes)
     found |= {"features_alone": features_alone(estimator, graph, nodes)} if beside_mlp else {}
@@ -67,10 +69,22 @@ def evaluate(
     print(f"\n{figures_text(found)}")
 
 
-def check_out(out: Path | None, epsilon: float | None) -> None:
-    """A file of figures without a guarantee would look like one with it."""
+def check_out(out: Path | None, ledger: Path | None, epsilon: float | None) -> None:
+    """A file of figures without a guarantee would look like one with it, and so would an entry in a ledger."""
     if out is not None and epsilon is None:
         raise ParameterError("--out writes certified figures: it goes with --epsilon")
+    if ledger is not None and epsilon is None:
+        raise ParameterError("--ledger enters what figures cost: it goes with --epsilon")
+
+
+def _say_free(out: Path | None, ledger: LedgerOptions) -> None:
+    """Say that nothing is spent; refuse to enter or to certify what costs nothing."""
+    if out is not None or ledger.ledger is not None:
+        raise ParameterError(
+            "figures of this release are exact and cost nothing, so there is nothing to certify and to enter: leave "
+            "--epsilon, --out and --ledger out"
+        )
+    LOG.warning("figures of this release are exact and cost nothing: --epsilon is not spent")
 
 
 def _with_noise(

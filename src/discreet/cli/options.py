@@ -64,6 +64,8 @@ DEFAULT_EPSILON = 4.0
 LOCAL, DASK = "local", "dask"
 NOTHING_TO_MEASURE = "measure; discreet predict needs none"
 """How the refusal of a graph without labels ends."""
+THRESHOLDS = ("balanced-accuracy", "macro-f1")
+"""What a decision can be moved for, as ``methods.decision`` has it."""
 
 
 class GraphReader(Protocol):
@@ -242,8 +244,11 @@ class MethodOptions:
 
     def _given(self) -> list[str]:
         """What --set and --threshold say."""
-        threshold = [] if self.threshold is None else [f"decide_by={self.threshold}"]
-        return [*(self.settings or ()), *threshold]
+        if self.threshold is None:
+            return list(self.settings or ())
+        if self.threshold not in THRESHOLDS:
+            raise ParameterError(f"--threshold is {' or '.join(THRESHOLDS)}, not {shown(self.threshold)}")
+        return [*(self.settings or ()), f"decide_by={self.threshold}"]
 
     def _auto(self) -> Choice:
         """A choice that waits for the graph's public facts."""

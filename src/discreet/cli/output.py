@@ -135,12 +135,12 @@ MOST_CLASSES = 12
 _SCORES = {
     "accuracy": "accuracy",
     "majority": "  the commonest class throughout",
-    "features_alone": "  mlp, on features alone",
     "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro-F1",
     "roc_auc": "ROC-AUC",
     "pr_auc": "PR-AUC",
 }
+_MLP = "  mlp, on features alone"
 _COLUMNS = {
     **{name: name for name in ("nodes", "predicted", "precision", "recall")},
     **{"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC"},
@@ -163,9 +163,15 @@ def figures_text(result: Mapping[str, Any]) -> str:
 
 
 def _scores(result: Mapping[str, Any]) -> str:
-    masks = list(result["accuracy"])
-    rows = [[title, *(shown(result[key][mask]) for mask in masks)] for key, title in _SCORES.items() if key in result]
-    return aligned([["", *masks], *rows])
+    """One line per score, and under it that of ``mlp`` where it was asked for."""
+    masks, of_mlp = list(result["accuracy"]), result.get("features_alone", {})
+    rows = []
+    for key, title in _SCORES.items():
+        if key in result:
+            rows.append((title, result[key]))
+        if key in of_mlp:
+            rows.append((_MLP, of_mlp[key]))
+    return aligned([["", *masks], *([title, *(shown(figures[mask]) for mask in masks)] for title, figures in rows)])
 
 
 def _classes(name: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.config import Config
-from discreet.cli.declared import Json, Metric, PrivateFigures
-from discreet.cli.options import DataOptions, LedgerOptions, MethodOptions, Reservation, StatementOptions, prepare
+from discreet.cli.config import Config, SaveConfig, config_text
+from discreet.cli.declared import BesideMlp, Json, Metric, PrivateFigures
+from discreet.cli.options import (
+    LOCAL,
+    DataOptions,
+    LedgerOptions,
+    MethodOptions,
+    Reservation,
+    StatementOptions,
+    prepare,
+)
 from discreet.cli.output import LOG, check_places, report, say
+from discreet.errors import ParameterError
 from discreet.limits import SEED, TRIALS
 
 if TYPE_CHECKING:
@@ -68,25 +77,55 @@ class SearchOptions:
         return candidates({**of_file, **parse_search(self.search or ())}, self.candidates, seed)
 
 
+@dataclass(frozen=True)
+class OfTrainAlone:
+    """Options of ``train`` that a search does not have: it says why."""
+
+    also: Annotated[list[str] | None, typer.Option(hidden=True)] = None
+    engine: Annotated[str, typer.Option(hidden=True)] = LOCAL
+
+    def refuse(self) -> None:
+        """One sentence for each."""
+        if self.also:
+            raise ParameterError(
+                "tune has no --also: every trial of a search is charged, and would be charged for both graphs; give "
+                "both to discreet train, with the settings that you want"
+            )
+        if self.engine != LOCAL:
+            raise ParameterError(
+                f"tune has no --engine {self.engine}: it fits many times, in this process; discreet train has it"
+            )
+
+
 def tune(
+    context: typer.Context,
     search: SearchOptions,
     data: DataOptions,
     method: SearchedMethod,
     issued: StatementOptions,
     ledger: LedgerOptions,
+    of_train_alone: OfTrainAlone,
     out: Annotated[Path | None, typer.Option(help="Write the winner's release to this new folder.")] = None,
     private_figures: PrivateFigures = False,
+    beside_mlp: BesideMlp = False,
     config: Config = None,
+    save_config: SaveConfig = None,
     as_json: Json = False,
 ) -> None:
     """Search a method's parameters by a metric on validation nodes, with the cost of the search charged to epsilon."""
+    from discreet.files import write_whole
+    from discreet.release.evaluate import check_features_alone, features_alone
     from discreet.tuning.tuner import tune as run
 
-    check_places(out, beside=ledger.ledger)
+    of_train_alone.refuse()
+    check_places(out, save_config, beside=ledger.ledger)
+    options = None if save_config is None else config_text(context, epsilon=method.privacy().epsilon)
     statement = issued.statement()
     ledger.check()
     tried = search.drawn(method.seed)
     graph, estimator, recommendation = prepare(data, method)
+    if beside_mlp:
+        check_features_alone(estimator)
     entry = Reservation(None, None)
 
     def reserve(plans: Sequence[Plan], unpaid: bool) -> None:
@@ -109,7 +148,11 @@ def tune(
     if out is not None:  # saved before anything is reported, so that a search is never lost to a report
         found.estimator.save(out, entry.added_to(statement))
         entry.release(out)
+    if save_config is not None and options is not None:
+        write_whole(save_config, options)
     result = _result(found, graph, method.privacy().epsilon, search, len(tried), private_figures)
+    if beside_mlp:
+        result["mlp_test_score"] = features_alone(found.estimator, graph)[_key(search.metric)].get("test")
     if recommendation is not None:
         result["recommendation"] = recommendation.to_json()
     result |= {"release": None if out is None else str(out), "ledger": entry.entry}
@@ -126,7 +169,7 @@ def _result(
 
     estimator = found.estimator
     figures = figures_of_fit(estimator, graph, private=private_figures)
-    test_score = figures[search.metric.replace("-", "_")]
+    test_score = figures[_key(search.metric)]
     result: dict[str, Any] = {
         "data": graph.name,
         "method": estimator.method,
@@ -149,3 +192,8 @@ def _result(
     if found.tried:
         result["tried"] = [{"settings": dict(settings), "val_score": score} for settings, score in found.tried]
     return result
+
+
+def _key(metric: str) -> str:
+    """What figures call a metric."""
+    return metric.replace("-", "_")

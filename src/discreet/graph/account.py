@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from discreet.graph.clean import UNLABELLED
-from discreet.graph.graph import CLASS_LIST, Graph
+from discreet.graph.edge_weights import WEIGHT_COLUMNS
+from discreet.graph.graph import CLASS_LIST, WEIGHTS, Graph
 from discreet.graph.parts import FEATURES, LABELS
 from discreet.graph.schema import AS_IS, BOOLEAN, CATEGORY, IGNORE, INDICATOR, NUMERIC, Column, Schema, shorten
 
@@ -38,7 +39,14 @@ def account_of(graph: Graph, private: Collection[str] = ()) -> list[dict[str, st
         rows.append(_row("edges", schema.weight, "weight", f"how much an edge counts, from 0 to 1{whole}"))
     if schema.time is not None and schema.time not in schema.edges_ignored:
         rows.append(_row("edges", schema.time, "time", "which edges are read"))
-    return rows + [_row("edges", name, IGNORE, "nothing") for name in schema.edges_ignored]
+    return rows + [_row("edges", name, IGNORE, _left_out_words(graph, name)) for name in schema.edges_ignored]
+
+
+def _left_out_words(graph: Graph, column: str) -> str:
+    """Nothing becomes of it; of weights that nobody declared ``train`` wants to be told, unless all of them are 1."""
+    if WEIGHTS not in graph.inferred or column.lower() not in WEIGHT_COLUMNS:
+        return "nothing"
+    return f"nothing; unless all are 1 train wants --column weight={column}, or --column weights=ignore"
 
 
 def left_out(graph: Graph) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -52,11 +53,15 @@ def read_weights(edges: pd.DataFrame, column: str, full: float | None) -> FloatA
     return np.clip(numbers / (1.0 if full is None else full), 0.0, 1.0)
 
 
+def undeclared(columns: Iterable[str], schema: Schema) -> list[str]:
+    """Columns that look like weights, of which nothing is said."""
+    return [name for name in columns if str(name).lower() in WEIGHT_COLUMNS and name not in schema.edges_ignored]
+
+
 def refuse_undeclared(edges: pd.DataFrame, schema: Schema) -> None:
     """Refuse a column that looks like weights of which nothing is said: dropping them in silence is no answer."""
-    for column in edges.columns:
-        named = str(column).lower() in WEIGHT_COLUMNS and column not in schema.edges_ignored
-        if named and not (edges[column] == 1).all():
+    for column in undeclared(edges.columns, schema):
+        if not (edges[column] == 1).all():
             raise GraphError(
                 f"the edge table has weights in column {column!r}: read them with --column weight={column} (weight = "
                 f'"{column}" under [edges] in schema.toml), or drop them with --column weights=ignore (ignore = '

@@ -38,8 +38,8 @@ from discreet.graph.schema import Schema
 from discreet.limits import shown
 
 MASKS = ("train", "val", "test")
-CLASS_LIST, DIRECTION, COLUMNS = "classes", "direction", "columns"
-"""What may have been read off the data where nobody declared it; see ``Graph.inferred``."""
+CLASS_LIST, DIRECTION, COLUMNS, WEIGHTS = "classes", "direction", "columns", "weights"
+"""What may have been read off the data, or left open in a draft, where nobody declared it; see ``Graph.inferred``."""
 
 
 class NamedSplit(NamedTuple):
@@ -130,7 +130,8 @@ class Graph:
         What the columns of the tables mean from which the features were made, if they came from tables.
     inferred
         What nobody declared and was read off the data: ``classes`` (from labels), ``direction`` (from edges),
-        ``columns`` (from the values of features). A level that protects these refuses such a graph.
+        ``columns`` (from the values of features). A level that protects these refuses such a graph. In a draft
+        ``weights`` says that nobody declared whether a column of weights is read.
 
     Guarantee: the arrays are read-only and share no memory that a caller could still write to.
     """

@@ -174,8 +174,11 @@ def refuse_unlabelled(graph: Graph, purpose: str) -> None:
     """Refuse a graph without a label where labels are wanted; ``purpose`` ends the sentence."""
     if (graph.labels != UNLABELLED).any():
         return
-    nameless = graph.schema is not None and graph.schema.label is None
-    hint = ": the table has no column label, class or y; --column label=NAME names another" if nameless else ""
+    hint = ""
+    if graph.schema is not None and graph.schema.label is None:
+        hint = ": the table has no column label, class or y; name another (--column label=NAME, or in schema.toml)"
+    elif graph.schema is not None:
+        hint = f": column {graph.schema.label!r}, which is to hold them, is empty or not in the table"
     raise GraphError(f"{graph.name} has no labels, so there is nothing to {purpose}{hint}")
 
 

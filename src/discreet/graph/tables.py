@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from discreet.arrays import Array, BoolArray, IntArray
 from discreet.errors import GraphError
 from discreet.graph.edge_times import select_edges, time_column
-from discreet.graph.edge_weights import Weights, read_weights, refuse_undeclared, weight_column
+from discreet.graph.edge_weights import Weights, read_weights, refuse_undeclared, undeclared, weight_column
 from discreet.graph.encoding import encode
-from discreet.graph.graph import CLASS_LIST, MASKS, Graph
+from discreet.graph.graph import CLASS_LIST, MASKS, WEIGHTS, Graph
 from discreet.graph.labels import check_class_values, decode_classes, encode_classes
 from discreet.graph.measuring import measure
 from discreet.graph.schema import IGNORE, Column, Schema, shorten
@@ -124,8 +124,12 @@ def from_pandas(
     _check_ids(keys, nodes[columns["id"]])
     weighed = weight_column(list(edges.columns), weights, given)
     ends = pick_edge_columns(edges.columns, given.source, given.target, weighed)
-    if weighed is None and weights != "ignore" and not drafting:
-        refuse_undeclared(edges, given)
+    inferred = {CLASS_LIST} if given.classes is None else set()
+    if weighed is None and weights != "ignore":
+        if not drafting:
+            refuse_undeclared(edges, given)
+        elif undeclared(edges.columns, given):
+            inferred.add(WEIGHTS)
     sources, targets = _match_endpoints(edges, ends, keys)
     labels, names = _labels(nodes, columns["label"], given.classes, other_labels == "refuse")
     masks: dict[str, Any] = {}
@@ -151,7 +155,7 @@ def from_pandas(
         node_ids=keys.to_numpy(dtype=np.int64) if keys.dtype.kind == "i" else _text_array(keys),
         name=name,
         schema=replace(complete, edges_ignored=ignored),
-        inferred=frozenset({CLASS_LIST}) if given.classes is None else frozenset(),
+        inferred=frozenset(inferred),
         **masks,
     )
 

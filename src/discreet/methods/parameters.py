@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import ErrorDetails
 from torch import nn
 
 from discreet import limits
@@ -149,13 +150,20 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
     try:
         schema(estimator_class)(**plain)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = _most_precise(error)
         cause = first.get("ctx", {}).get("error")
         if isinstance(cause, InvalidInputError):  # a sentence of our own
             raise type(cause)(f"{method}: {cause}") from None
         name = str(first["loc"][0]) if first["loc"] else "?"
         rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
         raise ParameterError(f"{method}: {name} {rule}, not {limits.shown(first['input'])}") from None
+
+
+def _most_precise(error: ValidationError) -> ErrorDetails:
+    """The first that is wrong, said of the part that is: a value of two forms has a message for either."""
+    found = error.errors()
+    same = [details for details in found if details["loc"][:1] == found[0]["loc"][:1]]
+    return max(same, key=lambda details: len(details["loc"]))
 
 
 def parse_settings(estimator_class: type, method: str, settings: Iterable[str], **usual: Any) -> dict[str, Any]:

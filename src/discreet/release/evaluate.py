@@ -147,14 +147,15 @@ def check_features_alone(estimator: NodeClassifier) -> None:
         )
 
 
-def features_alone(estimator: NodeClassifier, graph: Graph, ids: str | None = None) -> dict[str, float]:
-    """The accuracy of ``mlp`` with its defaults on the same split, by mask: what the edges have to add to.
+def features_alone(estimator: NodeClassifier, graph: Graph, ids: str | None = None) -> dict[str, dict[str, Any]]:
+    """``{metric: {mask: figure}}`` of ``mlp`` with its defaults on the same split: what the edges have to add to.
 
     It reads public features and labels and no edge, so it costs nothing but time.
     """
     check_features_alone(estimator)
     baseline = MLPClassifier(estimator.privacy, random_state=estimator.random_state).fit(graph)
-    return evaluate(baseline, graph, ids)["accuracy"]
+    figures = evaluate(baseline, graph, ids)
+    return {metric.replace("-", "_"): figures[metric] for metric in METRICS}
 
 
 def report_of_fit(estimator: NodeClassifier, graph: Graph, *, private_figures: bool = True) -> dict[str, Any]:
