@@ -147,6 +147,7 @@ def test_what_looks_like_an_oversight_is_said_where_tables_are_public(
 ) -> None:
     nodes = pd.read_csv(tables / "nodes.csv")
     labels = [name.upper() if place == 3 else name for place, name in enumerate(nodes["label"])]
+    labels[4:6] = ["unknown", "nan"]  # the second is what pandas makes of an empty cell that became text
     odd = {"answer": [{"cat": "yes", "dog": "no"}[name] for name in nodes["label"]], "one": 7, "none": None}
     mixed = ["m" if place % 5 else "M" for place in range(len(nodes))]
     nodes.assign(label=labels, sex=mixed, **odd).to_csv(tables / "nodes.csv", index=False)
@@ -154,6 +155,7 @@ def test_what_looks_like_an_oversight_is_said_where_tables_are_public(
     assert code == 0
     assert "classes that differ in upper and lower case alone: 'DOG' and 'dog'" in out
     assert "categories of column 'sex' that differ in upper and lower case alone: 'M' and 'm'" in out
+    assert "read as classes: unknown; leave a cell empty" in out
     assert "column 'one' holds one value throughout" in out
     assert "column 'none' holds no value at all" in out
     assert "warning" not in run(capsys, "data", str(tables), "--level", "node")[1]

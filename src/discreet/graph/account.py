@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from discreet.graph.cells import UNKNOWN_WORDS
 from discreet.graph.clean import UNLABELLED
 from discreet.graph.edge_weights import WEIGHT_COLUMNS
 from discreet.graph.graph import CLASS_LIST, WEIGHTS, Graph
@@ -88,6 +89,9 @@ def doubts_of(graph: Graph, private: Collection[str]) -> list[str]:
     said = []
     if LABELS not in private and CLASS_LIST in graph.inferred:
         said += _case_doubts("classes", graph.class_names or ())
+        unknown = [name for name in graph.class_names or () if name.lower() in UNKNOWN_WORDS]
+        if unknown:
+            said.append(f"read as classes: {shorten(unknown)}; leave a cell empty where its label is not known")
         if graph.num_classes == 1:
             said.append(f"every label is {shorten(graph.class_names or ())!r}: there is nothing to tell apart")
     if FEATURES in private or graph.schema is None:

@@ -20,7 +20,7 @@ def encode_classes(
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Class ids and class names of one value per node.
 
-    None, NaN, an empty string and -1 mean *unlabelled*. Without ``classes`` the names are the values
+    None, NaN (also as text), an empty string and -1 mean *unlabelled*. Without ``classes`` the names are the values
     seen, numbers in numeric order and anything else in alphabetical order. Give ``classes`` where the
     list is public: its order is kept, a class may be absent, and a value outside it is an error, or unlabelled.
     """
@@ -75,7 +75,7 @@ def _class_name(value: Any) -> str | None:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         value = int(value)
     text = re.sub(r"^(-?[0-9]+)\.0$", r"\1", str(value).strip())
-    return None if text in ("", "-1", "<NA>") else text
+    return None if text in ("", "-1", "<NA>", "nan", "NaN") else text
 
 
 def _sorted_names(names: set[str]) -> list[str]:
