@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.bits import BitStream
+from discreet.mechanisms.bits import BitStream, exp_bounds
 from discreet.mechanisms.local.multi_bit import BEST_SHARE, MultiBit, _distinct, best_sampled
 
 CASES = [
@@ -183,3 +184,14 @@ def test_nonsense_is_refused(epsilon: float) -> None:
     for width, sampled in ((0, 0), (2, 3), (2, -1)):
         with pytest.raises(ParameterError):
             MultiBit(1.0, width, (0.0, 1.0), sampled)
+
+
+def test_the_less_likely_sign_is_never_rounded_below_its_bound() -> None:
+    """Against exact bounds of e^(ε/m), most of all where its quotient has the coarsest last place, just below 30."""
+    rng, bits = np.random.default_rng(0), 200
+    for _ in range(300):
+        sampled = int(rng.integers(1, 17))
+        epsilon = sampled * float(rng.choice([rng.uniform(16, 29.99), rng.uniform(0.1, 16)]))
+        encoder = MultiBit(epsilon, 16, (-1.0, 1.0), sampled)
+        low, high = exp_bounds(Fraction(epsilon) / sampled, bits)  # around 2²⁰⁰·e^(−ε/m)
+        assert Fraction(encoder.least_chance) * ((1 << bits) + low) >= high

@@ -91,6 +91,17 @@ class MultiBit:
         least = 1 / (math.exp(min(share, 700.0)) + 1)  # e⁷¹⁰ overflows
         return np.asarray(least + (values - low) / (high - low) * math.tanh(share / 2), dtype=np.float64)
 
+    @property
+    def least_chance(self) -> float:
+        """Of the less likely sign, at an end of the range: 1/(e^{ε/m} + 1), rounded up.
+
+        Guarantee: never below that number, for the ε and m given. *Proof.* In units of u = 2⁻⁵³: ε/m is at most 30, so
+        its quotient is off by at most half a step, 2⁻⁴⁹ = 16u, and the exponential by a factor of at most e^{16u} for
+        that and 1 + 2u for its own last place. Adding 1, dividing and multiplying round by u each. Together less than
+        22u, and the factor 1 + 2⁻⁴⁸ makes up for 32u. ∎
+        """
+        return 1 / (math.exp(self.epsilon / self.sampled) + 1) * ROUNDED_UP
+
     def _draw_plus_signs(self, values: Array, bits: BitStream) -> BoolArray:
         """Signs of chosen features, True for +1: a coin is tossed for the less likely sign, whose chance is at most ½.
 
@@ -98,10 +109,9 @@ class MultiBit:
         up; so the likelier sign has at most e^{ε/m} times as much, in the machine's arithmetic and for every value.
         """
         low, high = self.feature_range
-        share = self.epsilon / self.sampled
-        least = 1 / (math.exp(share) + 1) * ROUNDED_UP
+        least, slope = self.least_chance, math.tanh(self.epsilon / self.sampled / 2)
         from_nearer_end = np.minimum(values - low, high - values) / (high - low)
-        unlikely = np.clip(least + from_nearer_end * math.tanh(share / 2), least, 0.5)
+        unlikely = np.clip(least + from_nearer_end * slope, least, 0.5)
         surprise = bits.coins(unlikely, values.shape)
         upper_half = values - low > high - values
         return np.asarray(upper_half ^ surprise)
