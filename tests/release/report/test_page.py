@@ -7,17 +7,21 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from dp_accounting.dp_event import GaussianDpEvent
 
+from discreet.audit.small_graphs import small_graph
 from discreet.cli import main
 from discreet.privacy.events.gaussian import gaussian_epsilon
 from discreet.privacy.levels import parse_level
 from discreet.privacy.release_folder import json_bytes
+from discreet.release.report.accuracy import accuracy_paid
 from discreet.release.report.inputs import read_attacks
 from discreet.release.report.page import Beside, _groups, chance, figure, percent, render_report
 from discreet.release.report.policy import CONDITIONS, PUBLISH, STOP, Evidence, Policy, judge, read_policy, verdict
 from tests.browser import CHROMIUM, browser
+from tests.contracts.cases import make
 
 STORED = Path(__file__).parents[1] / "stored"
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
@@ -193,3 +197,19 @@ def test_pages_in_a_browser() -> None:
         page.evaluate("s = document.querySelector('input'); s.value = 'no such'; s.dispatchEvent(new Event('input'))")
         assert page.evaluate("document.querySelector('.shown').textContent").startswith("0 of")
         assert page.complaints == []
+
+
+def test_private_features_are_not_read_for_a_comparison() -> None:
+    """Where labels are public and features are not, mlp would read the latter without noise."""
+    graph = small_graph(np.random.default_rng(0), num_nodes=12)
+    local = make("lpgnn", "local:features").fit(graph)
+    shown, all_of_it = (accuracy_paid(local, graph, private).rows for private in (False, True))
+    assert [row.name for row in shown] == ["this release", "the commonest class"]
+    assert {row.name: row.covered for row in all_of_it} == {
+        "this release": True,
+        "no graph (mlp)": False,
+        "no privacy (gcn)": False,
+        "the commonest class": True,
+    }
+    edge = make("mlp", "edge").fit(graph)
+    assert [row.name for row in accuracy_paid(edge, graph, False).rows][1] == "no graph (mlp)"
