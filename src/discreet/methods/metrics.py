@@ -1,14 +1,13 @@
-"""How well predictions meet labels, in figures that tell the truth about rare classes too: scikit-learn's.
+"""How well predictions meet labels, in figures that tell the truth about rare classes too. scikit-learn computes them.
 
-Every metric takes labels and class probabilities; the predicted class is the most probable one. Its own
-module of metrics is not imported, which would take longer than all of them.
+Every metric takes labels and class probabilities; the predicted class is the most probable one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
 
@@ -23,18 +22,20 @@ def accuracy(labels: IntArray, probabilities: Array) -> float:
 
 def balanced_accuracy(labels: IntArray, probabilities: Array) -> float:
     """The mean over the classes that are there of the share of their nodes that was met."""
-    counts = _Counts.of(labels, probabilities.argmax(axis=1))
-    return float(counts.recall[counts.actual > 0].mean())
+    from sklearn.metrics import recall_score
+
+    there = np.unique(labels)
+    return float(recall_score(labels, probabilities.argmax(axis=1), labels=there, average="macro", zero_division=0))
 
 
 def micro_f1(labels: IntArray, probabilities: Array) -> float:
     """F1 over all decisions together; with one label per node this is the accuracy."""
-    return accuracy(labels, probabilities)
+    return _f1(labels, probabilities, "micro")
 
 
 def macro_f1(labels: IntArray, probabilities: Array) -> float:
     """The mean of F1 over the classes that are there or were predicted."""
-    return float(_Counts.of(labels, probabilities.argmax(axis=1)).f1.mean())
+    return _f1(labels, probabilities, "macro")
 
 
 def roc_auc(labels: IntArray, probabilities: Array) -> float:
@@ -102,15 +103,18 @@ class ClassScore(TypedDict):
 
 def class_scores(labels: IntArray, probabilities: Array, names: Sequence[str] | None = None) -> list[ClassScore]:
     """How each class that is there or was predicted fares, the most frequent first."""
-    counts = _Counts.of(labels, probabilities.argmax(axis=1))
-    columns = counts.classes, counts.precision, counts.recall, counts.f1, counts.actual, counts.predicted
+    from sklearn.metrics import precision_recall_fscore_support
+
+    predicted = probabilities.argmax(axis=1)
+    seen = np.union1d(labels, predicted)
+    columns = precision_recall_fscore_support(labels, predicted, labels=seen, zero_division=0)
     rows: list[ClassScore] = [
         {
             "label": int(label),
             "name": str(label) if names is None else str(names[label]),
             "nodes": int(nodes),
             "share": float(nodes / len(labels)),
-            "predicted": int(predicted),
+            "predicted": int(np.sum(predicted == label)),
             "accuracy": float(recall),
             "precision": float(precision),
             "recall": float(recall),
@@ -118,22 +122,25 @@ def class_scores(labels: IntArray, probabilities: Array, names: Sequence[str] | 
             "roc_auc": number_or_none(_roc_auc(labels == label, probabilities[:, label])),
             "pr_auc": number_or_none(_pr_auc(labels == label, probabilities[:, label])),
         }
-        for label, precision, recall, f1, nodes, predicted in zip(*columns, strict=True)
+        for label, precision, recall, f1, nodes in zip(seen, *columns, strict=True)
     ]
     return sorted(rows, key=lambda row: -row["nodes"])
 
 
 def confusion(labels: IntArray, predicted: IntArray, num_classes: int) -> IntArray:
     """How many nodes of each class (rows) were given each class (columns)."""
-    table: IntArray = np.zeros((num_classes, num_classes), dtype=np.int64)
-    np.add.at(table, (labels, predicted), 1)
+    from sklearn.metrics import confusion_matrix
+
+    table: IntArray = confusion_matrix(labels, predicted, labels=np.arange(num_classes))
     return table
 
 
 def majority(train_labels: IntArray, labels: IntArray) -> float:
     """The accuracy of naming the commonest class of the training nodes throughout: what a model has to beat."""
+    from sklearn.metrics import accuracy_score
+
     commonest = np.bincount(train_labels if len(train_labels) else labels).argmax()
-    return float(np.mean(labels == commonest))
+    return float(accuracy_score(labels, np.full(len(labels), commonest)))
 
 
 # -------------------------------------------------------------------- from tables of counts that carry noise
@@ -181,62 +188,22 @@ def number_or_none(figure: float) -> float | None:
     return None if math.isnan(figure) else figure
 
 
-class _Counts(NamedTuple):
-    """Of every class that is there or was predicted: nodes that have it, nodes that were given it, and both."""
+def _f1(labels: IntArray, probabilities: Array, average: str) -> float:
+    from sklearn.metrics import f1_score
 
-    classes: IntArray
-    actual: IntArray
-    predicted: IntArray
-    hits: IntArray
-
-    @classmethod
-    def of(cls, labels: IntArray, predicted: IntArray) -> _Counts:
-        classes = np.union1d(labels, predicted)
-        given = (labels, predicted, labels[labels == predicted])
-        return cls(classes, *(np.bincount(np.searchsorted(classes, some), minlength=len(classes)) for some in given))
-
-    @property
-    def recall(self) -> FloatArray:
-        return _shares(self.hits, self.actual)
-
-    @property
-    def precision(self) -> FloatArray:
-        return _shares(self.hits, self.predicted)
-
-    @property
-    def f1(self) -> FloatArray:
-        return _shares(2 * self.hits, self.actual + self.predicted)
-
-
-def _shares(parts: IntArray, wholes: IntArray) -> FloatArray:
-    """Quotients; 0 where there is nothing to divide by."""
-    return np.asarray(parts / np.maximum(wholes, 1))
+    return float(f1_score(labels, probabilities.argmax(axis=1), average=average, zero_division=0))
 
 
 def _roc_auc(positive: BoolArray, scores: FloatArray) -> float:
-    """The share of pairs in which the positive one has the higher score; ties count as half."""
-    if positive.all() or not positive.any():
-        return math.nan
-    hits, misses = _by_score(positive, scores)
-    missed_above = np.cumsum(misses) - misses
-    won = hits @ (misses.sum() - missed_above - misses / 2)
-    return float(won / (hits.sum() * misses.sum()))
+    from sklearn.metrics import roc_auc_score
+
+    return math.nan if positive.all() or not positive.any() else float(roc_auc_score(positive, scores))
 
 
 def _pr_auc(positive: BoolArray, scores: FloatArray) -> float:
-    """The precision at each score, weighed by the positive ones that have it."""
-    if positive.all() or not positive.any():
-        return math.nan
-    hits, misses = _by_score(positive, scores)
-    found = np.cumsum(hits)
-    return float((hits / hits.sum()) @ (found / (found + np.cumsum(misses))))
+    from sklearn.metrics import average_precision_score
 
-
-def _by_score(positive: BoolArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How many are positive and how many are not, of each score, the highest first."""
-    distinct, place = np.unique(-np.asarray(scores, dtype=np.float64), return_inverse=True)
-    hits = np.bincount(place, weights=positive, minlength=len(distinct)).astype(np.float64)
-    return hits, np.bincount(place, minlength=len(distinct)) - hits
+    return math.nan if positive.all() or not positive.any() else float(average_precision_score(positive, scores))
 
 
 def _ratio(part: float, whole: float) -> float | None:
