@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -35,18 +36,26 @@ def replay_until(
     """Pairs in blocks with seeds of their own until ``done`` says that they showed enough, or there were ``most``.
 
     For tests that wait for something to show: a planted fault, or a bound that is met. ``pairs`` of the report are
-    those drawn.
+    those of whole blocks; the last one ends where it showed enough.
     """
     whole = ReplayReport()
     for block in range(most // BLOCK):
-        report = replay_audit(estimator, graphs, pairs=BLOCK, seed=block)
-        whole.pairs += BLOCK
-        whole.violations += report.violations
-        for name, ratio in report.ratio.items():
-            whole.ratio[name] = max(ratio, whole.ratio.get(name, 0.0))
+        drawn = block * BLOCK
+
+        def look(_: str, number: int, __: int, drawn: int = drawn) -> None:
+            if drawn + number >= least and done(whole):
+                raise _EnoughError
+
+        with suppress(_EnoughError):
+            replay_audit(estimator, graphs, pairs=BLOCK, seed=block, progress=look, report=whole)
+        whole.pairs = drawn + BLOCK
         if whole.pairs >= least and done(whole):
             break
     return whole
+
+
+class _EnoughError(Exception):
+    """Something showed."""
 
 
 def caught(report: ReplayReport) -> bool:

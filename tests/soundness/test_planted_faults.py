@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,11 +12,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
 from tests.effort import HIGH, effort
 from tests.soundness.faults.checks import CHECKS, CURATOR_RUNS, REPLAY_PAIRS, Found, Subject, replay
 from tests.soundness.faults.registry import Fault
-from tests.soundness.faults.table import FAULTS
+from tests.soundness.faults.table import FAULTS, in_surroundings
 
 TRIES = 3
 """A statistical check may miss a fault by chance; at its false alarm of 1e-6 it may look again."""
@@ -51,12 +53,15 @@ def catches(fault: Fault, found: Found) -> bool:
 def process_as_it_was() -> Iterator[None]:
     """Some faults leave what they know in the process: for the tests after them it is put back."""
     logs, decimals, depth = logging.getLogger("discreet"), decimal.getcontext(), sys.getrecursionlimit()
-    level, precision = logs.level, decimals.prec
+    level, precision, mask = logs.level, decimals.prec, os.umask(0o022)
     with np.errstate(), np.printoptions():
         yield
+    os.umask(mask)
     logs.setLevel(level)
     decimals.prec = precision
     sys.setrecursionlimit(depth)
+    torch.use_deterministic_algorithms(False)
+    in_surroundings.forget()
 
 
 @pytest.mark.effort

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays import BoolArray, SingleArray
 from discreet.audit.fingerprints import fingerprint, form
+from discreet.audit.left_behind import watched
+from discreet.audit.small_graphs import small_graph
 from discreet.audit.words import recorded_words
 from discreet.graph.graph import Graph
 from discreet.methods.base import NodeClassifier
@@ -73,14 +76,44 @@ def _prediction_faults(first: NodeClassifier, second: NodeClassifier, graph: Gra
     audience = "anyone" if first.covers == "weights+predictions" else "owner"
     with recorded_words() as words_on_graph:
         one = first.predict_proba(graph, audience=audience)
-    with recorded_words() as words_on_neighbor:
+    with watched("prediction", second, again=True) as seen:
         two = second.predict_proba(neighbor, audience=audience)
     if _differ(first.predict_proba(graph, audience=audience), one):
         yield "predicting twice gives two answers, so something is drawn that no stage paid for"
     fault = _rows_fault(first, one, two, graph, neighbor)
     if fault is not None:
         yield fault
-    yield from words_faults(words_on_graph, words_on_neighbor)
+    yield from (*seen.faults, *words_faults(words_on_graph, seen.words))
+
+
+def public_graph_faults(first: NodeClassifier, second: NodeClassifier, graph: Graph) -> Iterator[str]:
+    """What two releases of the same weights say of a graph that is public: the same, whatever is covered."""
+    public = _public_graph(graph.num_features, graph.num_classes, graph.directed)
+    answers, words = [], []
+    for fitted in (first, second):
+        with recorded_words() as said:
+            answers.append(_answer_or_refusal(fitted, public))
+        words.append(said)
+    if _differ(*answers):
+        yield "predictions on a public graph differ although every stage answered the same"
+    yield from words_faults(*words)
+
+
+def _answer_or_refusal(fitted: NodeClassifier, public: Graph) -> Any:
+    """Some methods predict on their own graph alone."""
+    try:
+        return fitted.predict_proba(public, public=True)
+    except Exception as error:  # whatever it is, it must be the same on both sides
+        return type(error).__qualname__, str(error)
+
+
+@lru_cache(maxsize=8)
+def _public_graph(num_features: int, num_classes: int, directed: bool) -> Graph:
+    """A graph that has nothing to do with the audited ones."""
+    rng = np.random.default_rng(0)
+    return small_graph(
+        rng, directed=directed, num_features=num_features, num_classes=num_classes, num_nodes=num_classes + 3
+    )
 
 
 def _rows_fault(first: NodeClassifier, one: SingleArray, two: SingleArray, graph: Graph, neighbor: Graph) -> str | None:

@@ -7,7 +7,8 @@ nothing. Whoever reads a release sees all of that.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import BuiltinFunctionType, CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,11 @@ def _collect(value: Any, around: tuple[int, ...], parts: list[bytes]) -> None:
     inside = (*around, id(value))
     if isinstance(value, torch.Tensor):
         _collect_array(value.detach().cpu().to_dense().numpy(), parts)
+        _collect(_beside_numbers(value), inside, parts)
     elif isinstance(value, torch.Generator):
         parts.append(value.get_state().numpy().tobytes())
     elif isinstance(value, torch.nn.Module):
-        _collect({**dict(value.state_dict()), **dict(value.named_buffers()), **_settings(value)}, inside, parts)
+        _collect({**_tensors(value), **_settings(value)}, inside, parts)
     elif isinstance(value, np.ndarray | np.generic):
         if value.dtype == object:
             _collect(value.tolist(), inside, parts)
@@ -69,10 +71,13 @@ def _collect(value: Any, around: tuple[int, ...], parts: list[bytes]) -> None:
         parts.extend(sorted(fingerprint(one) for one in value))
     elif isinstance(value, bytes | bytearray):
         parts.append(bytes(value))
-    elif not callable(value) and (fields := _fields(value)):
-        _collect(fields, inside, parts)
-    elif isinstance(value, str | int | float | complex | bool | None):
+    elif isinstance(value, str | int | float | complex | bool):
         parts.append(repr(value).encode())
+    elif isinstance(value, FunctionType | BuiltinFunctionType | type):
+        parts.append(value.__qualname__.encode())
+        _collect(_around_code(value), inside, parts)
+    else:
+        _collect([_fields(value), _reduced(value)], inside, parts)
 
 
 def _collect_array(array: np.ndarray, parts: list[bytes]) -> None:
@@ -80,16 +85,44 @@ def _collect_array(array: np.ndarray, parts: list[bytes]) -> None:
     parts.append(np.ascontiguousarray(array).tobytes())
 
 
+def _beside_numbers(tensor: torch.Tensor) -> list[Any]:
+    """What a tensor holds beside its numbers: whether it asks for gradients, the last one, hooks, and attributes."""
+    gradient = tensor.grad if tensor.is_leaf else None
+    return [tensor.requires_grad, gradient, list((tensor._backward_hooks or {}).values()), vars(tensor)]
+
+
+def _tensors(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors themselves, where the dictionary of a network's state has copies without hooks and gradients."""
+    return {**module.state_dict(), **dict(module.named_buffers()), **dict(module.named_parameters())}
+
+
 def _settings(module: torch.nn.Module) -> dict[str, Any]:
-    """What the parts of a network hold beside parameters and buffers."""
+    """What the parts of a network hold beside parameters and buffers, hooks among them."""
     return {
         f"{name}.{key}": value
         for name, part in module.named_modules()
         for key, value in vars(part).items()
-        if not key.startswith("_")
+        if not key.startswith("_") or (key.endswith("_hooks") and value)
     }
+
+
+def _around_code(value: Any) -> list[Any]:
+    """What a function carries along: values that it closes over, defaults and attributes. A class has a name alone."""
+    if not isinstance(value, FunctionType):
+        return []
+    cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+    return [cells, value.__defaults__, value.__kwdefaults__, vars(value)]
 
 
 def _fields(value: Any) -> dict[str, Any]:
     slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
     return {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **getattr(value, "__dict__", {})}
+
+
+def _reduced(value: Any) -> list[Any]:
+    """What a copy would be made of, where code that is not Python's keeps it: queues, generators, dates."""
+    try:
+        made = value.__reduce_ex__(4)
+    except Exception:  # whatever forbids copies has no more to show
+        return []
+    return [] if isinstance(made, str) else [list(one) if isinstance(one, Iterator) else one for one in made[1:]]

@@ -2,18 +2,26 @@
 
 A cache that outlives a fit hides from replay: both sides then read the data of whichever came first, and nothing
 moves. In a process in which nothing was fitted before, there is nothing to read.
+
+The process has an empty working folder and an empty temporary folder of its own: what lies there after the fit, the fit
+has left, be it by compiled code that does not say which files it opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import get_all_start_methods, get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.base import clone
 
+from discreet.audit.files_left import left_files
 from discreet.audit.fingerprints import fingerprint
 from discreet.audit.recording import ADVERSARIES, RecordingCurator
 from discreet.audit.replay import split_all
@@ -39,11 +47,13 @@ def fresh_process_faults(
     seen_of(estimator, plan, graph)
     here = seen_of(estimator, plan, neighbor)
     task = (prepare, estimator, plan, neighbor, torch.get_num_threads())
-    (there,) = map_in_workers(_seen_in_process, [task], 1, _context())
+    ((there, files),) = map_in_workers(_seen_in_process, [task], 1, _context())
     names = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
-    if not names:
-        return []
-    return [f"after another fit {names[0]} differs from that of a fresh process: an earlier fit's data was kept"]
+    apart = [
+        f"after another fit {name} differs from that of a fresh process: an earlier fit's data was kept"
+        for name in names
+    ]
+    return [*apart[:1], *left_files("fit", files)]
 
 
 def seen_of(estimator: NodeClassifier, plan: Plan, graph: Graph) -> dict[str, bytes]:
@@ -58,12 +68,33 @@ def seen_of(estimator: NodeClassifier, plan: Plan, graph: Graph) -> dict[str, by
     return {name: fingerprint(value) for name, value in {**stages, **released}.items()}
 
 
-def _seen_in_process(task: tuple[Callable[[], None] | None, NodeClassifier, Plan, Graph, int]) -> dict[str, bytes]:
+def _seen_in_process(
+    task: tuple[Callable[[], None] | None, NodeClassifier, Plan, Graph, int],
+) -> tuple[dict[str, bytes], list[str]]:
+    """What the fit sees and gives, and the names of the files that it leaves."""
     prepare, estimator, plan, graph, threads = task
     if prepare is not None:
         prepare()
     torch.set_num_threads(threads)
-    return seen_of(estimator, plan, graph)
+    with _own_folders() as folder:
+        found = seen_of(estimator, plan, graph)
+        return found, sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def _own_folders() -> Iterator[Path]:
+    """Work in an empty folder with an empty one for temporary files; for a process that does nothing else."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tempfile.tempdir = str(folder / "temporary")
+        os.mkdir(tempfile.tempdir)
+        os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), tempfile.tempdir))
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
 
 
 def _context() -> Any:
@@ -71,5 +102,5 @@ def _context() -> Any:
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
     context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload([__name__, "numba"])  # which the first fit of a process would load
     return context

@@ -1,56 +1,54 @@
-"""What a fit may leave behind in its process: nothing. State of the whole process would carry private data to whatever
-runs next.
-"""
+"""What a fit or a prediction may leave behind outside its release: nothing, in the process or beside it."""
 
 from __future__ import annotations
 
-import decimal
-import logging
-import os
-import random
-import signal
-import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import torch
-
-STATE: dict[str, Callable[[], Any]] = {
-    "torch's generator": lambda: torch.random.get_rng_state().numpy().tobytes(),
-    "NumPy's generator": lambda: _words_of(np.random.get_state()),  # noqa: NPY002  (the one that nobody should use)
-    "Python's generator": random.getstate,
-    "torch's number of threads": torch.get_num_threads,
-    "torch's default type": torch.get_default_dtype,
-    "the environment": lambda: dict(os.environ),
-    "torch's precision of products": torch.get_float32_matmul_precision,
-    "NumPy's way with floating-point errors": np.geterr,
-    "NumPy's way to print": np.get_printoptions,
-    "the precision of decimals": lambda: decimal.getcontext().prec,
-    "the depth of calls": sys.getrecursionlimit,
-    "the levels of logs": lambda: [logging.getLogger(name).level for name in (None, "discreet")],
-    "the handler of a signal": lambda: [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)],
-    "the working directory": os.getcwd,
-}
+from discreet.audit.files_left import watched_outside
+from discreet.audit.module_globals import ModuleGlobals, own_modules, same_objects
+from discreet.audit.process_state import ALWAYS, ONCE_LOADED
+from discreet.audit.words import recorded_words
+from discreet.methods.base import NodeClassifier
+from discreet.privacy.query import Query
 
 
-def process_state() -> dict[str, Any]:
-    """What the whole process shares, as it is now; audits read it around every fit, so nothing is hashed."""
-    return {name: read() for name, read in STATE.items()}
+@dataclass
+class Seen:
+    """What was said, and what is wrong with what was left behind."""
+
+    words: list[str]
+    faults: list[str] = field(default_factory=list)
 
 
-def class_state(instance: object) -> dict[tuple[type, str], int]:
+@contextmanager
+def watched(
+    doing: str, estimator: NodeClassifier, *, again: bool = False, queries: Sequence[Query] = ()
+) -> Iterator[Seen]:
+    """Watch what ``doing`` names, a fit or a prediction.
+
+    ``again``: the same was done just before, on a neighbour and with the same answers. Then no module is loaded for the
+    first time, so whatever modules change while they are loaded must stay, and so must the globals of the modules of
+    the method and of its queries.
+    """
+    state = {**ALWAYS, **ONCE_LOADED} if again else ALWAYS
+    modules = own_modules([estimator, *queries]) if again else []
+    with recorded_words() as words, watched_outside() as outside:
+        seen = Seen(words)
+        threads, classes, names = threading.enumerate(), _class_state(estimator), ModuleGlobals(modules)
+        before = {name: read() for name, read in state.items()}
+        yield seen
+        changed = [name for name, mark in before.items() if state[name]() != mark]
+        changed += [] if same_objects(classes, _class_state(estimator)) else ["its class"]
+        changed += ["the threads that run"] if set(threading.enumerate()) - set(threads) else []
+        changed += names.apart_from(ModuleGlobals(modules))
+    seen.faults += [f"a {doing} changed {name}, which the whole process shares" for name in changed]
+    seen.faults += outside.faults(doing)
+
+
+def _class_state(instance: object) -> dict[tuple[type, str], Any]:
     """Which object stands under each name of the classes of an instance: all others of these classes read them too."""
-    return {(kind, name): id(value) for kind in type(instance).__mro__ for name, value in vars(kind).items()}
-
-
-def changes_since(before: dict[str, Any]) -> list[str]:
-    """What is no longer as it was, by name."""
-    now = process_state()
-    return [name for name, mark in before.items() if now[name] != mark]
-
-
-def _words_of(state: Any) -> tuple[Any, ...]:
-    """A state of NumPy's generator, so that == compares all of it."""
-    name, words, *rest = state
-    return name, words.tobytes(), *rest
+    return {(kind, name): value for kind in type(instance).__mro__ for name, value in vars(kind).items()}

@@ -20,8 +20,8 @@ import numpy as np
 from sklearn.base import clone
 
 from discreet.arrays import Array
-from discreet.audit.compare import differences, fitted_attributes, release_faults, words_faults
-from discreet.audit.left_behind import changes_since, class_state, process_state
+from discreet.audit.compare import differences, fitted_attributes, public_graph_faults, release_faults, words_faults
+from discreet.audit.left_behind import watched
 from discreet.audit.recording import (
     ADVERSARIES,
     TOLERANCE,
@@ -34,7 +34,6 @@ from discreet.audit.recording import (
 from discreet.audit.refusals import OneSidedRefusalError, check_refusals, refusal
 from discreet.audit.small_graphs import graph_at, star
 from discreet.audit.streams import stream_faults
-from discreet.audit.words import recorded_words
 from discreet.errors import CertificateError, GraphError, ParameterError, PlanViolationError, UnsupportedError
 from discreet.graph.convert import as_graph
 from discreet.graph.given import as_generator
@@ -143,6 +142,8 @@ def _replay_pair(
     report.violations.extend([*recorder.faults, *player.faults, *words_faults(recorder.words, player.words)])
     _compare_stages(plan, recorder.records, player.records, report)
     report.violations.extend(release_faults(first, second, graphs, neighbors))
+    if other_secrets:
+        report.violations.extend(public_graph_faults(first, second, graph))
 
 
 def _secret_faults(first: NodeClassifier, graphs: Sequence[Graph], recorder: RecordingCurator, seed: int) -> list[str]:
@@ -205,15 +206,14 @@ def replayed(
 
 def _fit(estimator: NodeClassifier, parts: Sequence[PublicPart], curator: RecordingCurator) -> None:
     """Fit, and note what was said, progress included, and what was left behind."""
-    before, kind, told = process_state(), class_state(estimator), []
-    with recorded_words() as curator.words, registered_streams() as streams:
+    replays, queries = isinstance(curator, ReplayingCurator), [stage.query for stage in curator.plan.stages]
+    told: list[str] = []
+    with registered_streams() as streams, watched("fit", estimator, again=replays, queries=queries) as seen:
         estimator._fit_with(parts, curator, lambda *step: told.append(f"progress {step}"))
-    curator.words.extend(told)
-    if class_state(estimator) != kind:
-        curator.faults.append("a fit changed its class, which the whole process shares")
-    if not isinstance(curator, ReplayingCurator):
+    curator.words = [*seen.words, *told]
+    curator.faults.extend(seen.faults)
+    if not replays:
         curator.faults.extend(stream_faults(curator.plan, streams))
-    curator.faults.extend(f"a fit changed {name}, which the whole process shares" for name in changes_since(before))
 
 
 def split_all(estimator: NodeClassifier, graphs: Sequence[Graph]) -> tuple[list[PublicPart], list[PrivatePart]]:

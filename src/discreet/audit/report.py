@@ -171,8 +171,11 @@ def run_audit(subject: Subject, effort: Effort, progress: Progress | None = None
     found = StatisticalReport(privacy.epsilon, plan.delta, effort.alpha)
     try:
         replay.violations.extend(fresh_process_faults(estimator, pair.graph, pair.neighbor))
-    except (PicklingError, AttributeError, ImportError, ChildProcessError):
-        found.notes.append("the method could not be sent to another process: what a fit leaves in caches was not seen")
+    except (PicklingError, AttributeError, ImportError, OSError):  # a process that ended is an error of the system too
+        found.notes.append(
+            "the method could not be fitted in another process: what a fit leaves in caches was not seen, nor were "
+            "files that compiled code writes"
+        )
     options: dict[str, Any] = {"alpha": effort.alpha, "workers": effort.workers, "progress": progress, "report": found}
     asked = max(1, sum(stage.runs for stage in plan.stages))
     if effort.samples:

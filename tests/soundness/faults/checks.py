@@ -116,15 +116,27 @@ def kept_by(level: Level) -> Callable[[np.random.Generator], Any]:
     return lambda rng: graph_at(level, rng, NODES)
 
 
+def _found(planted: str | None) -> Callable[[ReplayReport], bool]:
+    """Whether a report says what the planted fault was named for."""
+    if planted is None:
+        return caught
+    from tests.soundness.faults.table import FAULTS
+
+    says = FAULTS[planted].says
+    return lambda report: any(says in violation for violation in report.violations)
+
+
 def replay(subject: Subject, planted: str | None = None, most: int = REPLAY_PAIRS) -> Found:
-    """Pairs in blocks, until something is found."""
-    report = replay_until(caught, subject.estimator(), kept_by(parse_level(subject.level)), most=most)
+    """Pairs, until what was planted is found, or anything where nothing was."""
+    estimator, graphs = subject.estimator(), kept_by(parse_level(subject.level))
+    report = replay_until(_found(planted), estimator, graphs, most=most, least=1)
     return Found(report.violations, f"{report.pairs} pairs", report.pairs)
 
 
 def weights(subject: Subject, planted: str | None = None) -> Found:
     """Pairs of graphs whose edges have weights."""
-    report = replay_until(caught, subject.estimator(), lambda rng: with_weights(small(rng), rng), most=2 * BLOCK)
+    estimator, done = subject.estimator(), _found(planted)
+    report = replay_until(done, estimator, lambda rng: with_weights(small(rng), rng), most=2 * BLOCK, least=1)
     return Found(report.violations, f"{report.pairs} pairs")
 
 

@@ -46,7 +46,7 @@ SHARED = "which the whole process shares"
 # -------------------------------------------------------------------- bytes, types and shapes
 
 
-def _noting(patch: pytest.MonkeyPatch, note: Any) -> None:
+def keeping_note(patch: pytest.MonkeyPatch, note: Any) -> None:
     """The fitted estimator keeps ``note()`` of what a query kept."""
     learn = GAP._learn
 
@@ -66,35 +66,35 @@ def _beside_weights(patch: pytest.MonkeyPatch, arrays: Any) -> None:
 @fault("rows zeroed by multiplication, so that signs stay", "replay", GAP_EDGE, "zeroed of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = kept_sums(patch)
-    _noting(patch, lambda: kept[-1])
+    keeping_note(patch, lambda: kept[-1])
     _beside_weights(patch, lambda clean: {"zeroed": clean * 0.0})
 
 
 @fault("a type chosen by the number of edges", "replay", GAP_EDGE, "typed of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = kept_count(patch)
-    _noting(patch, lambda: np.float32 if kept[0] // 2 % 2 else np.float64)
+    keeping_note(patch, lambda: np.float32 if kept[0] // 2 % 2 else np.float64)
     _beside_weights(patch, lambda kind: {"typed": np.zeros(1, dtype=kind)})
 
 
 @fault("a shape chosen by the number of edges", "replay", GAP_EDGE, "padded of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = kept_count(patch)
-    _noting(patch, lambda: kept[0])
+    keeping_note(patch, lambda: kept[0])
     _beside_weights(patch, lambda count: {"padded": np.zeros(count)})
 
 
 @fault("an array that some graphs have", "replay", GAP_EDGE, "crowded of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = kept_count(patch)
-    _noting(patch, lambda: kept[0] // 2 % 2)
+    keeping_note(patch, lambda: kept[0] // 2 % 2)
     _beside_weights(patch, lambda crowded: {"crowded": np.zeros(1)} if crowded else {})
 
 
 @fault("a missing value spelt by the data", "replay", GAP_EDGE, "missing of the release differs")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = kept_count(patch)
-    _noting(patch, lambda: 0x7FF8000000000000 + kept[0])
+    keeping_note(patch, lambda: 0x7FF8000000000000 + kept[0])
     _beside_weights(patch, lambda bits: {"missing": np.array([bits], dtype=np.uint64).view(np.float64)})
 
 
@@ -106,7 +106,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("the order of keys in the configuration", "replay", GAP_EDGE, "config.json")
 def _(patch: pytest.MonkeyPatch) -> None:
     config, kept = base.NodeClassifier._config, kept_count(patch)
-    _noting(patch, lambda: kept[0] // 2 % 2)
+    keeping_note(patch, lambda: kept[0] // 2 % 2)
 
     def ordered(self: Any) -> dict[str, Any]:
         found = config(self)
@@ -118,7 +118,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("predictions rounded by the number of edges", "replay", GAP_EDGE, "covered predictions differ")
 def _(patch: pytest.MonkeyPatch) -> None:
     real, kept = GAP._probabilities, kept_count(patch)
-    _noting(patch, lambda: kept[0] // 2 % 5)
+    keeping_note(patch, lambda: kept[0] // 2 % 5)
     patch.setattr(GAP, "_probabilities", lambda self, part: real(self, part).round(2 + self.noted_))
 
 
@@ -203,7 +203,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @fault("the thinning key in the release", "replay", THINNED, f"key of the release {FOLLOWS}")
 def _(patch: pytest.MonkeyPatch) -> None:
     kept = _kept_key(patch)
-    _noting(patch, lambda: np.frombuffer(kept[0], dtype=np.uint8).copy())
+    keeping_note(patch, lambda: np.frombuffer(kept[0], dtype=np.uint8).copy())
     _beside_weights(patch, lambda key: {"key": key})
 
 
@@ -216,7 +216,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 # -------------------------------------------------------------------- words
 
 
-def _saying(patch: pytest.MonkeyPatch, say: Any) -> None:
+def saying(patch: pytest.MonkeyPatch, say: Any) -> None:
     """Hops say something of their graph while they are answered."""
 
     def spoken(rows: np.ndarray, graph: Graph) -> np.ndarray:
@@ -228,28 +228,28 @@ def _saying(patch: pytest.MonkeyPatch, say: Any) -> None:
 
 @fault("a warning that names the largest degree", "replay", GAP_EDGE, SAID)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: warnings.warn(f"degrees up to {graph.in_degree().max()}", stacklevel=2))
+    saying(patch, lambda graph: warnings.warn(f"degrees up to {graph.in_degree().max()}", stacklevel=2))
 
 
 @fault("a warning where a node has no neighbour", "replay", GAP_EDGE, SAID)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: (graph.in_degree() == 0).any() and warnings.warn("some node is alone", stacklevel=2))
+    saying(patch, lambda graph: (graph.in_degree() == 0).any() and warnings.warn("some node is alone", stacklevel=2))
 
 
 @fault("a log of the number of edges", "replay", GAP_EDGE, SAID)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: logging.getLogger("discreet").debug("%d edges", graph.num_edges))
+    saying(patch, lambda graph: logging.getLogger("discreet").debug("%d edges", graph.num_edges))
 
 
 @fault("a count on standard output", "replay", GAP_EDGE, SAID)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: print(graph.num_edges, "edges"))
+    saying(patch, lambda graph: print(graph.num_edges, "edges"))
 
 
 @fault("a warning at prediction", "replay", GAP_EDGE, SAID)
 def _(patch: pytest.MonkeyPatch) -> None:
     real, kept = GAP._probabilities, kept_count(patch)
-    _noting(patch, lambda: kept[0])
+    keeping_note(patch, lambda: kept[0])
 
     def warning(self: Any, part: Any) -> Any:
         warnings.warn(f"trained on {self.noted_} entries", stacklevel=2)
@@ -279,7 +279,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("a crash where there is no edge", "replay", GAP_EDGE, "is refused")
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: graph.indices.max())  # of nothing there is no largest
+    saying(patch, lambda graph: graph.indices.max())  # of nothing there is no largest
 
 
 # -------------------------------------------------------------------- the process
@@ -310,44 +310,44 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @fault("NumPy's generator seeded by the edges", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: np.random.seed(graph.num_edges))  # noqa: NPY002
+    saying(patch, lambda graph: np.random.seed(graph.num_edges))  # noqa: NPY002
 
 
 @fault("a count in the environment", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setenv("DISCREET_EDGES", "none yet")
-    _saying(patch, lambda graph: os.environ.update(DISCREET_EDGES=str(graph.num_edges)))
+    saying(patch, lambda graph: os.environ.update(DISCREET_EDGES=str(graph.num_edges)))
 
 
 @fault("a count on the class, where every estimator finds it", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GAP, "edges_seen", 0, raising=False)
-    _saying(patch, lambda graph: setattr(GAP, "edges_seen", graph.num_edges))
+    saying(patch, lambda graph: setattr(GAP, "edges_seen", graph.num_edges))
 
 
 @fault("floating-point errors that are told where edges are many", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: np.seterr(under="print" if graph.num_edges // 2 % 2 else "ignore"))
+    saying(patch, lambda graph: np.seterr(under="print" if graph.num_edges // 2 % 2 else "ignore"))
 
 
 @fault("numbers printed as long as edges are many", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: np.set_printoptions(precision=4 + graph.num_edges // 2 % 5))
+    saying(patch, lambda graph: np.set_printoptions(precision=4 + graph.num_edges // 2 % 5))
 
 
 @fault("a level of logs set by the edges", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: logging.getLogger("discreet").setLevel(30 + graph.num_edges // 2 % 5))
+    saying(patch, lambda graph: logging.getLogger("discreet").setLevel(30 + graph.num_edges // 2 % 5))
 
 
 @fault("a depth of calls set by the edges", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: sys.setrecursionlimit(2000 + graph.num_edges))
+    saying(patch, lambda graph: sys.setrecursionlimit(2000 + graph.num_edges))
 
 
 @fault("a precision of decimals set by the edges", "replay", GAP_EDGE, SHARED)
 def _(patch: pytest.MonkeyPatch) -> None:
-    _saying(patch, lambda graph: setattr(decimal.getcontext(), "prec", 28 + graph.num_edges))
+    saying(patch, lambda graph: setattr(decimal.getcontext(), "prec", 28 + graph.num_edges))
 
 
 @fault("progress that counts edges", "replay", GAP_EDGE, SAID)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import chdir
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.soundness.faults import (  # noqa: F401  (they register their faults)
     in_later_steps,
     in_methods,
     in_noise,
+    in_surroundings,
     in_what_leaves,
 )
 from tests.soundness.faults.checks import CHECKS
@@ -45,5 +48,6 @@ def rows(names: Collection[str]) -> Iterator[str]:
 if __name__ == "__main__":
     print(HEAD)
     print("|" + "---|" * HEAD.count(" | ") + "---|")
-    for row in rows(sys.argv[1:] or FAULTS):
-        print(row, flush=True)
+    with TemporaryDirectory() as folder, chdir(folder):  # some faults write files
+        for row in rows(sys.argv[1:] or FAULTS):
+            print(row, flush=True)
