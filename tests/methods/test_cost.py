@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import discreet
 from discreet.errors import InvalidInputError
@@ -55,6 +56,15 @@ def test_grows_with_nodes_classes_and_features() -> None:
         assert four.seconds > one.seconds
         assert four.bytes > one.bytes
         assert one.seconds_per_edge == four.seconds_per_edge > 0
+
+
+def test_stored_numbers_of_sparse_features_count_where_features_are_public() -> None:
+    graph = discreet.split(csbm(300, 5), "75/10/15", 0)
+    given = [sp.random_array((300, 900), density=share, rng=0, dtype=np.float32) for share in (0.01, 0.2)]
+    sparse = [graph.with_features(sp.csr_array(features)) for features in given]
+    assert cost_for(sparse[0], "gap").seconds < cost_for(sparse[1], "gap").seconds
+    node = "node:owned,max_degree=5"
+    assert cost_for(sparse[0], "gap", node) == cost_for(sparse[1], "gap", node)
 
 
 def test_a_method_that_was_not_measured_has_no_estimate() -> None:

@@ -355,9 +355,11 @@ class NodeClassifier(BaseEstimator):
     def cost_of(self, plan: Plan, graph: GraphLike) -> Cost | None:
         """What a fit of this plan will take in time and memory, from public facts; None where it was not measured."""
         given = _read(graph)
-        facts, dense = self.checked_privacy().level.split(given)[0].facts, isinstance(given.features, np.ndarray)
-        device = (self.compute or Compute()).device
-        return estimate_cost(self.method, self.get_params(deep=False), plan, facts, dense=dense, device=device)
+        part, dense = self.checked_privacy().level.split(given)[0], isinstance(given.features, np.ndarray)
+        features = None if FEATURES in part.private else part.features
+        held = None if features is None or isinstance(features, np.ndarray) else features.nnz
+        settings, device = self.get_params(deep=False), (self.compute or Compute()).device
+        return estimate_cost(self.method, settings, plan, part.facts, dense=dense, stored=held, device=device)
 
     def fit(
         self,

@@ -6,8 +6,9 @@ seconds of one core of a common processor. *Memory* is the peak of the process, 
     libraries + 4 bytes per node and feature + 80 bytes per edge + 8 doubles per node and class
 
 Sparse features take what they take, and are not counted. Guarantee: within a factor of two of the measured peak
-(``tests/methods/test_cost.py``). Times are rougher: from half of what was measured to a little more, and about three
-times as much with thousands of sparse features, which count as dense here (``benchmarks/estimates.py``).
+(``tests/methods/test_cost.py``). Times are rougher: from half of what was measured to a little more
+(``benchmarks/estimates.py``). How many numbers sparse features hold counts where a level makes features public; where
+they are private they count as dense.
 """
 
 from __future__ import annotations
@@ -41,8 +42,12 @@ FLOPS = 5.4e10
 """Multiplications and additions per second, in layers of common widths."""
 PER_STEP = 1e-3
 """Seconds of a training step beside its arithmetic."""
-BEFORE_STEPS = 0.5
-"""Seconds before the first noisy step: machine code is loaded, and noise is calibrated."""
+BEFORE_STEPS, BEFORE_NOISE = 0.5, 0.3
+"""Seconds before the first noisy step: code is loaded, and noise is calibrated. Without steps the former alone."""
+PER_ENTRY = 2.5e-10
+"""Seconds per stored number of a sparse row and hidden unit, forwards and backwards."""
+PER_WEIGHT = 2e-9
+"""Seconds to move one weight, which a step does however few numbers a row holds."""
 PER_NUMBER = 0.7e-6
 """Seconds to draw the noise of one number that is released for a node, and to read it."""
 PER_PARAMETER = 2e-8
@@ -75,9 +80,19 @@ class Cost:
 
 
 def estimate_cost(
-    method: str, parameters: Mapping[str, Any], plan: Plan, facts: PublicFacts, *, dense: bool, device: str = "cpu"
+    method: str,
+    parameters: Mapping[str, Any],
+    plan: Plan,
+    facts: PublicFacts,
+    *,
+    dense: bool,
+    stored: int | None = None,
+    device: str = "cpu",
 ) -> Cost | None:
-    """What a fit of this plan will take; None for a method that was not measured."""
+    """What a fit of this plan will take; None for a method that was not measured.
+
+    ``stored`` is how many numbers sparse features hold, where that is public.
+    """
     if method not in HEADS:
         return None
     stages = [stage for stage in plan.stages if stage.shape]
@@ -87,7 +102,8 @@ def estimate_cost(
     if steps:
         seconds += BEFORE_STEPS
     else:
-        seconds += _public_training(parameters, facts) + HEADS[method] * _head_training(parameters, facts)
+        seconds += BEFORE_NOISE + HEADS[method] * _head_training(parameters, facts)
+        seconds += _public_training(parameters, facts, stored)
     columns = sum(stage.shape[-1] for stage in stages if isinstance(stage.query, SUMS_OVER_EDGES))
     features = facts.num_nodes * facts.num_features * 4 if dense else 0
     return Cost(
@@ -99,11 +115,16 @@ def estimate_cost(
     )
 
 
-def _public_training(parameters: Mapping[str, Any], facts: PublicFacts) -> float:
-    """Of a network on features, as if these were dense."""
+def _public_training(parameters: Mapping[str, Any], facts: PublicFacts, stored: int | None) -> float:
+    """Of a network on features."""
     size, steps = _course(parameters, facts)
-    per_row = 6 * _weights(parameters, facts, facts.num_features) / FLOPS
-    return steps * (PER_STEP + size * per_row) + facts.num_nodes * per_row
+    weights = _weights(parameters, facts, facts.num_features)
+    if stored is None:
+        per_row, per_step = 6 * weights / FLOPS, PER_STEP
+    else:
+        per_row = stored / max(facts.num_nodes, 1) * parameters["hidden"] * PER_ENTRY
+        per_step = PER_STEP + weights * PER_WEIGHT
+    return steps * (per_step + size * per_row) + facts.num_nodes * per_row
 
 
 def _head_training(parameters: Mapping[str, Any], facts: PublicFacts) -> float:
