@@ -32,6 +32,8 @@ from discreet.training.networks import module_state, restore_module, widths_of
 Structure = SparseMatrix | Edges
 VALIDATED_EVERY = 5
 """Epochs between two looks at the validation nodes: each costs a third of an epoch."""
+MANY_LABELS, DROPOUT_ON_FEW, DROPOUT_ON_MANY = 4000, 0.7, 0.5
+"""How many training nodes are many for ``sage``, and what share it drops on fewer and on as many."""
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +68,11 @@ class ConvolutionClassifier(WeighsClasses, TrainedClassifier):
 
     def _build(self, *, norms: bool = True) -> nn.Module:
         widths = widths_of(self.public_.num_features, self.hidden, self.layers, self.public_.num_classes)
-        return Convolutions(widths, self.activation, self.dropout, self.keeps_own_row, self._generator, norms=norms)
+        return Convolutions(widths, self.activation, self._dropout, self.keeps_own_row, self._generator, norms=norms)
+
+    @property
+    def _dropout(self) -> float:
+        return self.dropout
 
     def _features(self, part: PublicPart) -> Tensor | SparseMatrix:
         """Rows of unit norm, so that one learning rate does for counts, shares and measurements."""
@@ -122,10 +128,26 @@ class GCN(ConvolutionClassifier):
 
 @dataclass(eq=False, repr=False)
 class SAGE(ConvolutionClassifier):
-    """X ↦ X·W + (mean of the neighbours)·W′ in every layer."""
+    """X ↦ X·W + (mean of the neighbours)·W′ in every layer.
+
+    Parameters
+    ----------
+    dropout
+        Share of features and hidden units dropped while training. None: 0.7 with fewer than 4,000 training nodes, 0.5
+        with more.
+    """
 
     declaration = baselines.SAGE
     keeps_own_row: ClassVar[bool] = True
+
+    _: KW_ONLY
+    dropout: Annotated[float, Field(ge=0, lt=1)] | None = None  # type: ignore[assignment]
+
+    @property
+    def _dropout(self) -> float:
+        if self.dropout is not None:
+            return self.dropout
+        return DROPOUT_ON_MANY if self.public_.num_train >= MANY_LABELS else DROPOUT_ON_FEW
 
     def _matrix(self, part: PublicPart) -> SparseMatrix:
         return hop_matrix(part, "mean", device=str(self._device))
