@@ -44,7 +44,7 @@ SETTINGS: dict[str, tuple[type[convolution.ConvolutionClassifier], dict[str, Any
     "256 units, dropout 0.7": (convolution.GCN, {"hidden": 256, "dropout": 0.7}),
     "own row": (WithOwnRow, {}),
     "own row, 256 units, dropout 0.7": (WithOwnRow, {"hidden": 256, "dropout": 0.7}),
-    "sage": (convolution.SAGE, {}),
+    "sage, dropout 0.5": (convolution.SAGE, {"dropout": 0.5}),
     "sage, dropout 0.7": (convolution.SAGE, {"dropout": 0.7}),
 }
 FEW = "20/500/1000"
