@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.cli.helpers import refused, run, small_graph_file
+from tests.cli.helpers import QUICK, refused, run, small_graph_file
 
 NODE = ["--method", "dp-mlp", "--level", "node", "--set", "steps=2", "--set", "hidden=4"]
 
@@ -72,6 +72,18 @@ def test_bad_options_get_one_sentence(capsys: pytest.CaptureFixture[str]) -> Non
     assert "epsilon" in refused(capsys, "evaluate", release, *small(), "--epsilon", "0")
     assert "test, val, train, all, not 'some'" in refused(capsys, "evaluate", release, *small(), "--nodes", "some")
     assert "missing" in refused(capsys, "evaluate", "missing", *small())
+
+
+def test_rows_in_another_order_are_another_split(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+    """The split of training goes by rows: of the same nodes in another order it would measure some that it taught."""
+    options = ["--data", str(tables), "--method", "gap", *QUICK]
+    assert run(capsys, "train", *options, "--out", "made", "--json")[0] == 0
+    assert "trained on" not in run(capsys, "evaluate", "made", "--data", str(tables))[2]
+    nodes = pd.read_csv(tables / "nodes.csv")
+    nodes[::-1].to_csv(tables / "nodes.csv", index=False)
+    code, _, err = run(capsys, "evaluate", "made", "--data", str(tables))
+    assert code == 0
+    assert "some of its test nodes were trained on" in err
 
 
 @pytest.mark.usefixtures("release")

@@ -39,7 +39,13 @@ def evaluate(
 ) -> None:
     """Measure a release on labelled data: covered, certified with --epsilon, or for research only; it says which."""
     from discreet.graph.splits import refuse_unlabelled
-    from discreet.release.evaluate import are_covered, check_features_alone, features_alone, figures_of_fit
+    from discreet.release.evaluate import (
+        are_covered,
+        check_features_alone,
+        features_alone,
+        figures_of_fit,
+        is_another_graph,
+    )
     from discreet.release.load import load_release
 
     check_out(out, ledger.ledger, epsilon)
@@ -59,6 +65,11 @@ def evaluate(
     refuse_unlabelled(graph, NOTHING_TO_MEASURE)  # what follows is covered, or for the holder's eyes
     if epsilon is not None:
         _say_free(out, ledger)
+    if nodes != "all" and is_another_graph(estimator, graph):
+        LOG.warning(
+            "the release was not made for this graph: if it holds nodes of training, in another order for instance, "
+            f"some of its {nodes} nodes were trained on"
+        )
     result = {"release": str(release), "data": graph.name, "nodes": nodes}
     found = figures_of_fit(estimator, graph, private=True, ids=nodes)
     found |= {"features_alone": features_alone(estimator, graph, nodes)} if beside_mlp else {}

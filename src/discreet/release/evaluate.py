@@ -81,7 +81,12 @@ def are_covered(estimator: NodeClassifier, graph: Graph) -> bool:
     """Whether figures are a function of the release and of what is public: covered predictions, public labels."""
     if LABELS in estimator.checked_privacy().level.private or estimator.covers != "weights+predictions":
         return False
-    return estimator._uncovered_on(with_classes_of(estimator, graph)) is None
+    return not is_another_graph(estimator, graph)
+
+
+def is_another_graph(estimator: NodeClassifier, graph: Graph) -> bool:
+    """Whether the release says that it was not made for this graph; one whose predictions read no edge never does."""
+    return estimator._uncovered_on(with_classes_of(estimator, graph)) is not None
 
 
 def with_classes_of(estimator: NodeClassifier, graph: Graph) -> Graph:
