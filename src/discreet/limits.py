@@ -55,6 +55,13 @@ def shown(value: object) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def plain_rule(message: str) -> str:
+    """What a value should be, in plain words, of what pydantic says."""
+    rule = message.removeprefix("Input ").removeprefix("Value error, ")
+    rule = rule.replace("a valid integer", "a whole number").replace("a valid number", "a number")
+    return rule.replace("a valid string", "one text").replace("a valid boolean", "true or false")
+
+
 # -------------------------------------------------------------------- numbers that proofs divide by
 
 NORM = Limit(1e-6, 1e6)

@@ -110,6 +110,7 @@ def test_labels_that_the_schema_names_and_the_table_lacks_are_named(
 def test_what_a_setting_should_be_is_said_of_the_part_that_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     told = refused(capsys, "train", "--method", "mlp", "--set", 'class_weight={"fraud": -1}')
     assert "class_weight should be greater than 0, not -1" in told
+    assert "hidden should be a whole number" in refused(capsys, "train", "--method", "mlp", "--set", "hidden=x")
     assert "--threshold is balanced-accuracy" in refused(capsys, "train", "--method", "mlp", "--threshold", "roc-auc")
 
 

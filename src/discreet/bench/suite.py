@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from discreet.errors import ParameterError
 from discreet.files import parse_toml, read_text
-from discreet.limits import SEED, THREADS, TRIALS, shown
+from discreet.limits import SEED, THREADS, TRIALS, plain_rule, shown
 from discreet.methods.metrics import METRICS
 
 MASKS = ("train", "val", "test")
@@ -148,7 +148,7 @@ def _sentence(error: ValidationError | TypeError, content: dict[str, Any]) -> st
         near = difflib.get_close_matches(key, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known)}"
         return f"{where} has no key {key!r}: {hint}"
-    rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    rule = plain_rule(first["msg"])
     keys = [str(part) for part in first["loc"] if isinstance(part, str)]
     given = "" if first["type"] == "missing" else f", not {shown(first['input'])}"
     return f"{where}: {keys[-1] if keys else '?'} {rule}{given}"

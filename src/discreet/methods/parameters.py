@@ -155,7 +155,7 @@ def validate(estimator_class: type, method: str, values: Mapping[str, Any]) -> N
         if isinstance(cause, InvalidInputError):  # a sentence of our own
             raise type(cause)(f"{method}: {cause}") from None
         name = str(first["loc"][0]) if first["loc"] else "?"
-        rule = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
+        rule = limits.plain_rule(first["msg"])
         raise ParameterError(f"{method}: {name} {rule}, not {limits.shown(first['input'])}") from None
 
 
