@@ -133,7 +133,7 @@ def test_killed_and_resumed_it_repeats_nothing_and_loses_nothing(
     entries = expand(suite(LONG))
     whole = {trial.id: execute(trial, None) for trial in unique(entries)}  # never interrupted
     assert (out / "tables.md").read_text() == markdown(lay_out(tables_of(suite(LONG))[0], entries, whole))
-    capsys.readouterr()
+    assert "outside every guarantee" in capsys.readouterr().err
 
 
 def test_interrupted_it_says_what_is_kept(tmp_path: Path) -> None:

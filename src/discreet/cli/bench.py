@@ -132,6 +132,7 @@ def bench(
         print_json(_as_json(wanted, [*entries, *printed], outcome, written))
     else:
         _print(wanted, [*entries, *printed], outcome, form)
+        LOG.info(NOTE)  # beside the tables, which others may read as they are
     _warn_of_absent(outcome)
     if any(outcome.rows[e.trial.id]["status"] != "ok" for e in entries if e.trial.id in outcome.rows):
         raise typer.Exit(1)
