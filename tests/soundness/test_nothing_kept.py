@@ -29,7 +29,7 @@ def caches() -> Iterator[tuple[str, int]]:
     for name, module in sorted(sys.modules.items()):
         if name.startswith("discreet"):
             for key, value in sorted(vars(module).items()):
-                if hasattr(value, "cache_info"):
+                if hasattr(value, "cache_info") and not isinstance(value, type):
                     yield f"{name}.{key}", value.cache_info().misses
 
 

@@ -44,9 +44,12 @@ def left_files(doing: str, names: Iterable[str]) -> list[str]:
 
 @dataclass
 class Outside:
-    """What was done outside the process, by threads that were not there before."""
+    """What was done outside the process, by threads that were not there before.
 
-    others: frozenset[int]
+    They are known as objects: the number of one that has ended is given to the next.
+    """
+
+    others: frozenset[threading.Thread]
     paths: dict[str, None] = field(default_factory=dict)
     connected: bool = False
 
@@ -57,7 +60,7 @@ class Outside:
 
     def note(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Take down an event, if it is one of ours."""
-        if threading.get_ident() in self.others:
+        if threading.current_thread() in self.others:
             return
         if event == "socket.connect":
             self.connected |= isinstance(arguments[1], tuple)  # one of a name is of this machine
@@ -91,8 +94,7 @@ _WATCHING: list[Outside] = []
 def watched_outside() -> Iterator[Outside]:
     """Note what this thread, and those that it starts, do outside the process while the context is open."""
     _listen()
-    mine = threading.get_ident()
-    watch = Outside(frozenset(thread.ident for thread in threading.enumerate() if thread.ident not in (mine, None)))
+    watch = Outside(frozenset(threading.enumerate()) - {threading.current_thread()})
     _WATCHING.append(watch)
     try:
         yield watch
