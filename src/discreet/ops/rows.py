@@ -271,7 +271,7 @@ def row_product(rows: Tensor, weight: Tensor) -> Tensor:
     gradient with respect to ``weight``) depend on all rows, as they must.
     """
     given = rows.flatten(0, -2) if rows.ndim > 2 else rows
-    count, outputs = len(given), weight.shape[1]
+    count, outputs = given.shape[0], weight.shape[1]
     if given.requires_grad:  # then the backward pass has as many outputs as there are inputs here
         short = _short(given.shape[1])
         given, weight = _padded(given, columns=short), _padded(weight, rows=short)
@@ -288,22 +288,25 @@ def weight_slope(rows: Tensor, slope: Tensor) -> Tensor:
     ``rows`` have no gradient themselves, and ``slope`` is that of the product. The tiles are those that autograd has,
     so that the bits are too.
     """
-    whole = len(rows) - len(rows) % TILE
-    wide = _padded(slope, columns=_short(slope.shape[1]))
-    found = rows[:whole].t() @ wide[:whole]
-    if whole < len(rows):
-        short = _short(len(rows))
+    count, outputs = slope.shape
+    whole, short = count - count % TILE, _short(count)
+    wide = _padded(slope, columns=_short(outputs))
+    if not short:
+        found = rows.t() @ wide
+    else:
+        found = rows[:whole].t() @ wide[:whole]
         found = found + _padded(rows[whole:], rows=short).t() @ _padded(wide[whole:], rows=short)
-    return found[:, : slope.shape[1]]
+    return found[:, :outputs]
 
 
 def product_slopes(rows: Tensor, weight: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
     """The same where ``rows`` have a gradient too: of the weight, and of the rows."""
-    short, outputs = _short(len(rows)), weight.shape[1]
+    count, outputs = slope.shape
+    short = _short(count)
     wide = _padded(slope, rows=short, columns=_short(outputs))
     of_weight = _padded(rows, rows=short).t() @ wide
     of_rows = wide @ _padded(weight, columns=_short(outputs)).t()
-    return of_weight[:, :outputs], of_rows[: len(rows)]
+    return of_weight[:, :outputs], of_rows[:count]
 
 
 def _short(size: int) -> int:
@@ -317,12 +320,13 @@ def _padded(matrix: Tensor, *, rows: int = 0, columns: int = 0) -> Tensor:
 
 
 def _on_processor(rows: Tensor, weight: Tensor) -> Tensor:
-    short = _short(len(rows))
+    count = rows.shape[0]
+    short = _short(count)
     if not short:
         return rows @ weight
     if rows.requires_grad:
         return _padded(rows, rows=short) @ weight
-    whole = len(rows) - len(rows) % TILE  # of what is only read, and may be large, the last rows alone are copied
+    whole = count - count % TILE  # of what is only read, and may be large, the last rows alone are copied
     return torch.cat([rows[:whole] @ weight, _padded(rows[whole:], rows=short) @ weight])
 
 
