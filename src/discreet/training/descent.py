@@ -421,7 +421,7 @@ def train_beside(
         for some in torch.split(places, AT_ONCE):
             # dropout of the public seed, over public records beside released rows; what is left out costs nothing
             shown = some[torch.rand(len(some), generator=generator, device=device) >= own_dropout]
-            own[shown] = view(seen_by_network(shown))
+            own.index_copy_(0, shown, view(seen_by_network(shown)))
 
     def read(batch: Tensor) -> Tensor:
         return seen.index_select(0, batch)

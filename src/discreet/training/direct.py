@@ -45,7 +45,7 @@ class DirectGradients:
             read.append(units[-1].shown)
         logits = _affine(self._layers[-1], read[-1])
         if self._beside is not None:
-            logits = logits + _affine(self._beside, rows)
+            logits += _affine(self._beside, rows)
         slope = self._slope_of_loss(logits, labels)
         of_bias = slope.sum(0)
         found = [] if self._beside is None else [_data_slope(rows, slope), of_bias]
@@ -81,7 +81,7 @@ class _Unit:
     def __init__(self, mapped: Tensor, dropout: Dropout) -> None:
         self._mapped = mapped
         normed, self._mean, self._scale = torch.native_layer_norm(mapped, mapped.shape[-1:], None, None, _TINY)
-        self._active = torch.relu(normed)
+        self._active = normed.relu_()
         self._mask = dropout.mask(self._active)
         self.shown = self._active if self._mask is None else self._active * self._mask
 
@@ -100,7 +100,7 @@ class _Unit:
 def _affine(layer: Linear, rows: Rows) -> Tensor:
     product = row_product(rows, layer.weight) if isinstance(rows, Tensor) else rows @ layer.weight
     assert layer.bias is not None  # layers of these networks have one
-    return product + layer.bias
+    return product.add_(layer.bias)
 
 
 def _data_slope(rows: Rows, slope: Tensor) -> Tensor:

@@ -72,6 +72,10 @@ class Linear(nn.Module):
 register_affine(Linear, weight_is_in_by_out=True)  # so that its gradients are clipped without being formed
 
 
+_LEAST_WORD = -(2**63)
+_LEVELS = 2**16  # a processor draws four numbers of sixteen bits from one word: twice as fast as uniform ones
+
+
 class Dropout(nn.Module):
     """Dropout that draws from its own generator, so that fits do not touch torch's global state.
 
@@ -101,11 +105,18 @@ class Dropout(nn.Module):
         return x if mask is None else x * mask
 
     def mask(self, x: Tensor) -> Tensor | None:
-        """A fresh factor for every number: zero at the given rate; None where nothing is dropped."""
+        """A fresh factor for every number: zero at the given rate; None where nothing is dropped.
+
+        On a processor the rate is rounded to sixteen bits; factors have a mean of one at the rate as it was rounded.
+        """
         if not self.training or self.rate == 0:
             return None
-        drawn = torch.rand(x.shape, generator=self.generator, device=x.device)
-        return drawn.ge_(self.rate).div_(1 - self.rate)
+        if x.device.type != "cpu":
+            return torch.rand(x.shape, generator=self.generator, device=x.device).ge_(self.rate).div_(1 - self.rate)
+        words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+        levels = words.random_(_LEAST_WORD, None, generator=self.generator).view(torch.int16)[: x.numel()].view(x.shape)
+        dropped = min(round(self.rate * _LEVELS), _LEVELS - 1)
+        return levels.to(torch.float32).ge_(dropped - _LEVELS // 2).mul_(_LEVELS / (_LEVELS - dropped))
 
 
 def generators_of(network: nn.Module) -> set[torch.Generator]:
