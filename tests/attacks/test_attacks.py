@@ -104,7 +104,7 @@ def test_linkteller_reads_the_links_of_an_open_network(open_gcn: Victim, graph: 
     found = linkteller(open_gcn, nodes)
     assert found is not None
     assert found.auc > 0.95
-    assert found.extra["precision"]["1"] > 0.3  # 0.47 ± 0.05 over seeds, and a guess 0.02; second neighbours move as well
+    assert found.extra["precision"]["1"] > 0.3  # 0.47 ± 0.05 over seeds, a guess 0.02: second neighbours move too
     private = Victim(model("gap", "edge", 1.0, epochs=5, hidden=8, width=4).fit(graph), graph)
     assert linkteller(private, nodes) is None  # changed features would read edges again: refused
     careless = Victim(private.estimator, graph, uncovered=True)
