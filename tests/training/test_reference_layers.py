@@ -60,11 +60,18 @@ def test_a_sage_layer_is_that_of_pyg(directed: bool) -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-def test_gat_layers_are_those_of_pyg(directed: bool) -> None:
+def test_gat_layers_are_those_of_pyg(directed: bool, residual: bool) -> None:
     graph, x, edges = example(directed)
-    ours = Attention([INPUTS, OUTPUTS, 2], "relu", 0.0, HEADS, torch.Generator().manual_seed(3)).eval()
-    theirs = [GATConv(INPUTS, OUTPUTS // HEADS, heads=HEADS), GATConv(OUTPUTS, 2)]
+    drawn = torch.Generator().manual_seed(3)
+    ours = Attention([INPUTS, OUTPUTS, 2], "relu", 0.0, HEADS, drawn, residual=residual).eval()
+    theirs = [
+        GATConv(INPUTS, OUTPUTS // HEADS, heads=HEADS, residual=residual),
+        GATConv(OUTPUTS, 2, residual=residual),
+    ]
+    for own, other in zip(ours.own or [], theirs if residual else [], strict=True):
+        other.res.weight.copy_(own.weight.T)
     for layer, other in zip(ours.layers, theirs, strict=True):  # biases start at 0; attention sees ours
         other.lin.weight.copy_(layer.linear.weight.T)
         other.att_src.copy_(layer.sent[None])

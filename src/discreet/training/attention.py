@@ -68,6 +68,7 @@ class AttentionLayer(nn.Module):
 class Attention(nn.Module):
     """A stack of attention layers: several heads in hidden layers, one in the last.
 
+    ``residual`` adds a second map of the node's own row in every layer, which attention cannot drown.
     ``norms`` brings every hidden row to mean 0 and spread 1 (LayerNorm), and drops entries of the features too.
     """
 
@@ -80,6 +81,7 @@ class Attention(nn.Module):
         generator: torch.Generator,
         *,
         norms: bool = False,
+        residual: bool = False,
     ) -> None:
         super().__init__()
         sizes = [widths[0], *(max(1, width // heads) * heads for width in widths[1:-1]), widths[-1]]
@@ -88,6 +90,7 @@ class Attention(nn.Module):
             AttentionLayer(a, b if depth == last else b // heads, 1 if depth == last else heads, generator)
             for depth, (a, b) in enumerate(pairwise(sizes))
         )
+        self.own = nn.ModuleList(Linear(a, b, generator) for a, b in pairwise(sizes)) if residual else None
         self.norms = nn.ModuleList(nn.LayerNorm(b, device=generator.device) for b in sizes[1:-1]) if norms else None
         self.dropout = Dropout(dropout, generator)
         self._activation = ACTIVATIONS[activation]
@@ -96,8 +99,12 @@ class Attention(nn.Module):
         """Logits of every node."""
         if self.norms is not None:
             x = self.dropout(x)
-        for depth, layer in enumerate(list(self.layers)[:-1]):
-            out = layer(x, edges)
+        last = len(self.layers) - 1
+        for depth in range(last):
+            out = self._layer(depth, x, edges)
             x = self.dropout(self._activation(out if self.norms is None else self.norms[depth](out)))
-        logits: Tensor = self.layers[-1](x, edges)
-        return logits
+        return self._layer(last, x, edges)
+
+    def _layer(self, depth: int, x: Any, edges: Edges) -> Tensor:
+        out: Tensor = self.layers[depth](x, edges)
+        return out if self.own is None else out + self.own[depth](x)
