@@ -72,6 +72,15 @@ def test_random_embedding_is_tight(spec: str, record_property: RecordProperty) -
     assert 0.99 <= report.ratio["rows"] <= 1
 
 
+@pytest.mark.effort
+@pytest.mark.parametrize("linear", [True, False])
+def test_joint_steps_are_tight_with_and_without_hidden_layers(linear: bool, record_property: RecordProperty) -> None:
+    report = audit("neighbor:2", embedding="random", linear=linear)
+    record_property("ratio", report.ratio)
+    assert report.passed, report.violations[:3]
+    assert report.ratio["network"] == pytest.approx(1, abs=1e-6)
+
+
 # ------------------------------------------------------------------------ planted faults
 
 

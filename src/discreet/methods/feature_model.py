@@ -19,6 +19,8 @@ WORTH_HIDING = 30.0
 """The n·μ/√parameters of a network from which its hidden layer is worth its parameters."""
 LINEAR_STEP = 0.05
 """The learning rate that suits a linear map on rows of one norm."""
+NETWORK_STEP = 0.01
+"""... and a network with hidden layers, where a method has no other."""
 ROW_NORM = 4.5
 """A linear map sees features of each node scaled to this norm, so that steps of one size suit all graphs; public."""
 LENGTH_NORM = 1.5
@@ -70,6 +72,12 @@ class FeatureModel:
     def length_norm(self) -> float:
         """The norm of what a linear map reads of the length of rows; 0 where it reads nothing of it."""
         return LENGTH_NORM if self.is_linear and self.row_lengths else 0.0
+
+    def learning_rate(self, given: float | None, of_network: float = NETWORK_STEP) -> float:
+        """Of its noisy steps: what was asked for, or what suits its kind."""
+        if given is not None:
+            return given
+        return LINEAR_STEP if self.is_linear else of_network
 
     def rows(self, features: Features) -> Features:
         """What the network reads of a graph's features: each row by itself."""

@@ -33,6 +33,7 @@ _WORDS = ("query", "why", "proof")
 
 BEFORE: dict[str, dict[str, Any]] = {
     "dp-mlp": {"linear": False},
+    "dpdgc": {"linear": False},
     "gap": {"start": "random"},
     "gcon": {"ends": "apart", "arithmetic": "unbounded"},
     "gcon-ssp": {"ends": "apart"},

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 import resource
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from discreet.errors import ParameterError, PrivacyError, PrivateDataError, UncoveredReleaseError, UnsupportedError
-from discreet.graph.graph import Graph
+from discreet.graph.graph import Graph, PublicFacts
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.dpdgc.estimator import DPDGC
+from discreet.methods.dpdgc.networks import JointMap
+from discreet.ops.rows import LENGTH_COLUMNS, rows_of_norm
 from discreet.privacy import events
 from discreet.privacy.budget import Privacy
 from discreet.privacy.events.group_sampling import GroupSampledGaussianDpEvent
 from discreet.privacy.levels import parse_level
+from discreet.queries.gradients import OwnRecordSteps, StepRule
+from discreet.release.rebuild import BEFORE
+from discreet.training.networks import Linear
 
 
 def model(spec: str, epsilon: float = 1.0, **parameters: object) -> DPDGC:
@@ -112,6 +120,59 @@ def test_row_norm_scales_noise_and_nothing_else(graph: Graph) -> None:
         for c in (1.0, 2.0**-26)
     )
     assert np.allclose(one.cache_, tiny.cache_, atol=1e-5)
+
+
+# ------------------------------------------------------------------------ linear maps, or a network
+
+
+@pytest.mark.parametrize(("epsilon", "linear"), [(1.0, True), (64.0, False)])
+def test_public_facts_decide_whether_there_are_hidden_layers(epsilon: float, linear: bool) -> None:
+    """Much noise: one linear map of features and one of the 16 directions. Its parameters are those of the stage."""
+    facts = PublicFacts(1000, 100, 3, 500, directed=True)
+    maps = (100 + LENGTH_COLUMNS + 1) * 3 + 16 * 3
+    network = 101 * 64 + 17 * 64 + 129 * 3
+    plan = model("neighbor:9", epsilon).plan(facts)
+    assert plan.stage("network").shape == (maps if linear else network,)
+    assert any("one linear map, by public facts" in note for note in plan.notes) == linear
+    shares = "18% rows, 82% network" if linear else "30% rows, 70% network"
+    assert any(shares in note for note in plan.notes)
+    asked = model("neighbor:9", epsilon, linear=not linear).plan(facts)
+    assert asked.stage("network").shape == (network if linear else maps,)
+    assert not any("public facts" in note for note in asked.notes)
+
+
+@pytest.mark.parametrize("settings", [BEFORE["dpdgc"], {"preset": "paper"}])
+def test_releases_of_before_and_the_paper_have_hidden_layers(graph: Graph, settings: dict[str, Any]) -> None:
+    plan = model("neighbor:2", steps=2, embedding_steps=2, **settings).plan(graph.as_directed().public)
+    assert plan.stage("network").query.row_norm is None  # type: ignore[attr-defined]
+
+
+def test_rows_that_say_nothing_take_nothing_from_features() -> None:
+    """Where no direction of Z stands out, rows are zero: the clipped terms are those of a linear map of features."""
+    graph = split(csbm(num_nodes=30, num_features=4, seed=0), "75/10/15", 0).as_directed()
+    level = parse_level("node")
+    private, generator = level.split(graph)[1], torch.Generator().manual_seed(0)
+    joint = JointMap(4, 3, 2, generator)
+    alone = Linear(4, 2, generator)
+    alone.load_state_dict(joint.features.state_dict())
+    joint.rows.weight.data.fill_(5.0)
+    query = partial(OwnRecordSteps, level, "?", num_examples=graph.public.num_train, rule=StepRule(0.1))
+    beside = torch.zeros(30, 3)
+    both = query(num_parameters=10 + 6).terms(private, network=joint, beside=beside)
+    assert np.array_equal(both[:, 10:], np.zeros((len(both), 6)))
+    np.testing.assert_allclose(both[:, :10], query(num_parameters=10).terms(private, network=alone), rtol=1e-6)
+
+
+def test_a_linear_map_predicts_from_rows_of_one_norm(graph: Graph) -> None:
+    """Features are scaled in predictions as they are in fits, and how long they were is read apart."""
+    settings = {"linear": True, "steps": 3, "insecure_noise_seed": 1, "embedding": "random"}
+    fitted = model("neighbor:2", **settings).fit(graph)
+    assert isinstance(fitted.network_, JointMap)
+    assert fitted.network_.features.weight.shape[0] == 10 + LENGTH_COLUMNS
+    with torch.no_grad():
+        rows = torch.from_numpy(rows_of_norm(graph.features, 4.5, 1.5)).float()
+        logits = fitted.network_(rows, fitted.cache_)
+    np.testing.assert_allclose(fitted.predict_proba(graph, uncovered=True), torch.softmax(logits, 1), atol=1e-6)
 
 
 # ------------------------------------------------------------------------ bad input

@@ -14,7 +14,7 @@ from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods import baselines
-from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
+from discreet.methods.feature_model import FeatureModel
 from discreet.methods.parameters import Rate
 from discreet.methods.trained import PrivatelyTrained, TakesEncoder, WeighsClasses, class_shares
 from discreet.ops.sparse import map_rows
@@ -26,8 +26,6 @@ from discreet.training.networks import MLP, module_state, restore_module
 from discreet.training.private import train_privately
 
 STAGE = "network"
-NETWORK_STEP = 0.01
-"""The learning rate of a network with hidden layers."""
 
 
 @dataclass(eq=False, repr=False)
@@ -64,9 +62,7 @@ class DPMLPClassifier(TakesEncoder, WeighsClasses, PrivatelyTrained):
         return FeatureModel(privacy, facts, self.hidden, self.layers, self.linear, own, self.row_lengths)
 
     def _learning_rate(self) -> float:
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return LINEAR_STEP if self._model(self.public_).is_linear else NETWORK_STEP
+        return self._model(self.public_).learning_rate(self.learning_rate)
 
     def _pinned(self) -> Mapping[str, Any]:
         if self.encoder is not None or self.linear is not None:

@@ -34,6 +34,7 @@ DPDGC = Declaration(
                 "batch_size": 64,
                 "components": 64,
                 "rows_hidden": 64,
+                "linear": False,
                 "steps": 100,
                 "step_size": 0.001,
                 "clip_norm": 1.0,

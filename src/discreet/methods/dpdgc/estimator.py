@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -37,8 +37,9 @@ from discreet.methods.dpdgc.embedding import (
     Sources,
     label_residuals,
 )
-from discreet.methods.dpdgc.networks import JointNetwork, TwoWeights
+from discreet.methods.dpdgc.networks import JointMap, JointNetwork, TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
+from discreet.methods.feature_model import FeatureModel
 from discreet.methods.outlook import Outlook, outlook_of, separation
 from discreet.methods.parameters import Examples, Norm, Rate, RowNorm, Share, Steps, Width
 from discreet.methods.stored_arrays import SINGLE, stored_rows
@@ -55,6 +56,8 @@ from discreet.training.networks import MLP, Head, modules_state, restore_modules
 from discreet.training.private import Descent, train_privately
 
 NETWORK = "network"
+JOINT_LAYERS = 2
+"""Of the joint network, where it is one: a layer for each side, then the head."""
 
 DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 MOST_NEIGHBOURS_TRAINED = 5
@@ -69,6 +72,8 @@ DEFAULT_SPLIT = (0.3, 0.3, 0.7)
 """Shares of W, Z and the joint network; moving a half between the first two makes no
 difference beyond chance (docs/defaults.md).
 """
+LINEAR_SPLIT = (0.15, 0.15, 0.7)
+"""The same where linear maps are trained: noise that drowns a hidden layer leaves rows with less to say."""
 
 
 @dataclass(eq=False, repr=False)
@@ -94,12 +99,18 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         At ``none`` and ``edge``: how often the head is trained without what the features say, and its dropout.
     components, rows_hidden, steps, step_size
         At ``neighbor`` and ``node``: how many of Z's strongest directions the joint network reads, the width of the
-        layer that reads them (``hidden`` is that of the features), and the noisy steps of the network. (``dropout``,
-        ``epochs``, ``batch_size``, ``learning_rate`` and ``weight_decay`` are for the other levels.)
+        layer that reads them (``hidden`` is that of the features), and the noisy steps of the network, at a learning
+        rate of 0.05 for linear maps and 0.01 for layers (None). (``dropout``, ``epochs``, ``batch_size``,
+        ``learning_rate`` and ``weight_decay`` are for the other levels.)
+    linear
+        There, whether the joint network is one linear map of features, on rows scaled to norm 4.5, and one of Z's
+        directions, without hidden layers. None: by public facts, where noise on the parameters of hidden layers would
+        outweigh what labels teach them (``methods.feature_model``).
     clip_norm
         The norm to which gradients are clipped in every noisy step.
     split
         How the squared privacy loss is divided among W, Z and the joint network; parts that do not occur are left out.
+        None: 3 : 3 : 7, and 1.5 : 1.5 : 7 with linear maps.
     accounting
         ``rigorous``, or ``as-published``: noise for an undirected edge that moves Z by c and stands in one example of
         DP-Emb, and for a replaced node that stands in D + 1 of them, as DPDGC counts: a claim that does not hold.
@@ -126,7 +137,8 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     components: Width = 16
     rows_hidden: Width = 64
     steps: Steps = 200
-    step_size: Rate = 0.01
+    step_size: Rate | None = None
+    linear: bool | None = None
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] | None = None
     accounting: Accounting = "rigorous"
@@ -186,10 +198,12 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             return PLAIN_WIDTH
         return WIDE if self._records_are_private() and self._kind() == "random" else DEFAULT_WIDTH
 
-    def _shares(self) -> dict[str, float]:
+    def _shares(self, facts: PublicFacts) -> dict[str, float]:
         """W, Z and joint network, as parts of 1; zero where there is no such part."""
         names, used = ("embedding", "rows", "network"), (self._kind() != "random", True, self._records_are_private())
-        parts = [share if use else 0.0 for share, use in zip(self.split or DEFAULT_SPLIT, used, strict=True)]
+        linear = self._records_are_private() and self._feature_model(facts).is_linear
+        split = self.split or (LINEAR_SPLIT if linear else DEFAULT_SPLIT)
+        parts = [share if use else 0.0 for share, use in zip(split, used, strict=True)]
         return {name: part / sum(parts) for name, part in zip(names, parts, strict=True)}
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
@@ -197,7 +211,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             raise UnsupportedError("dpdgc embeds the nodes of the graph that it is fitted on: it takes no extra graphs")
         if self._is_plain():
             return []
-        facts, shares = public[0], self._shares()
+        facts, shares = public[0], self._shares(public[0])
         stages = [
             *self._count_stages(facts, level),
             *kept_edges_stage(thinning_failure(level, self._delta(facts))),
@@ -231,7 +245,16 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _network_stage(self, facts: PublicFacts, share: float) -> Stage:
         question = "clipped gradients of the network on features and released rows"
         parameters = planned_parameters(self._joint_network(facts, torch.Generator()), facts.num_train)
-        query = OwnRecordSteps(self._level(), question, parameters, facts.num_train, StepRule(self.clip_norm))
+        model = self._feature_model(facts)
+        query = OwnRecordSteps(
+            self._level(),
+            question,
+            parameters,
+            facts.num_train,
+            StepRule(self.clip_norm),
+            row_norm=model.row_norm,
+            length_norm=model.length_norm,
+        )
         return Stage.of(NETWORK, query, share=share, runs=self.steps)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
@@ -244,7 +267,17 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         return outlook_of(plan, clarity)
 
     def _notes(self, public: PublicFacts, level: Level) -> Sequence[str]:
-        return () if self._is_plain() else (split_note(self._shares()),)
+        if self._is_plain():
+            return ()
+        notes = [split_note(self._shares(public))]
+        if self._records_are_private() and self.linear is None and self.encoder is None:
+            notes.append(f"features are read by {self._feature_model(public).describe()}, by public facts")
+        return notes
+
+    def _pinned(self) -> Mapping[str, Any]:
+        if self.linear is not None or self.encoder is not None or not self._records_are_private():
+            return {}
+        return {"linear": hasattr(self, "plan_") and self._feature_model(self.public_).is_linear}
 
     # ---------------------------------------------------------------- networks
 
@@ -262,9 +295,17 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         widths = widths_of(classes + rows, self.hidden, self.layers, classes)
         return Head(widths, self.activation, self.head_dropout, self._generator)
 
-    def _joint_network(self, facts: PublicFacts, generator: torch.Generator) -> JointNetwork:
+    def _feature_model(self, facts: PublicFacts) -> FeatureModel:
+        """Whether noisy steps train linear maps or layers, and how features are scaled for them."""
+        privacy, own = self.checked_privacy(), self.encoder is not None
+        return FeatureModel(privacy, facts, self.hidden, JOINT_LAYERS, self.linear, own)
+
+    def _joint_network(self, facts: PublicFacts, generator: torch.Generator) -> JointMap | JointNetwork:
         """Over features and released rows, by noisy steps."""
-        hidden, rows = (self.hidden, self.rows_hidden), self._components(facts)
+        model, rows = self._feature_model(facts), self._components(facts)
+        if model.is_linear:
+            return JointMap(model.widths[0], rows, facts.num_classes, generator)
+        hidden = (self.hidden, self.rows_hidden)
         own = self._own_encoder(facts, None, generator, dropout=False)
         return JointNetwork(facts.num_features, rows, hidden, facts.num_classes, self.activation, generator, own)
 
@@ -292,7 +333,8 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         self.cache_ = released.principal(self._components(self.public_)).to(self._device)
         self.network_: nn.Module = self._joint_network(self.public_, self._generator)
         self._watched["network"] = self.network_
-        descent, shares = Descent(self.step_size), class_shares(weights)
+        descent = Descent(self._feature_model(self.public_).learning_rate(self.step_size))
+        shares = class_shares(weights)
         train_privately(self.network_, curator, NETWORK, descent, progress=progress, beside=self.cache_, **shares)
 
     def _learn_from_public_records(
@@ -367,10 +409,11 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             raise UnsupportedError(
                 "dpdgc knows the nodes that it was fitted on and no others: it cannot predict on another graph"
             )
-        features = feature_tensor(part.features, self._device)
         if self._records_are_private():
-            logits: Tensor = self.network_(features, self.cache_)
+            scaled = feature_tensor(self._feature_model(self.public_).rows(part.features), self._device)
+            logits: Tensor = self.network_(scaled, self.cache_)
         else:
+            features = feature_tensor(part.features, self._device)
             logits = self.head_(torch.cat([self._own_probabilities(features), self.cache_], dim=1))
         return torch.softmax(logits, dim=1).cpu().numpy()
 

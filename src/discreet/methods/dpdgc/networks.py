@@ -99,6 +99,25 @@ class JointNetwork(nn.Module):
         return self._activation(nn.functional.layer_norm(rows, rows.shape[-1:]))
 
 
+class JointMap(nn.Module):
+    """One linear map of features and one of released rows, whose logits add up.
+
+    The map of rows starts at zero and has no bias: rows that say nothing are zero, and then take nothing of a clipped
+    gradient from the features.
+    """
+
+    def __init__(self, features: int, rows: int, classes: int, gen: torch.Generator) -> None:
+        super().__init__()
+        self.features = Linear(features, classes, gen)
+        self.rows = Linear(rows, classes, gen, bias=False)
+        nn.init.zeros_(self.rows.weight)
+
+    def forward(self, features: Tensor | SparseMatrix, rows: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.features(features) + self.rows(rows)
+        return logits
+
+
 class TwoWeights(nn.Module):
     """A product of two experts: log-probabilities from features and from rows, each with a weight of its own."""
 

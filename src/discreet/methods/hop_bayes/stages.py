@@ -14,7 +14,7 @@ import numpy as np
 from discreet.arrays import BoolArray
 from discreet.graph.graph import PublicFacts
 from discreet.graph.parts import PublicPart
-from discreet.methods.feature_model import LINEAR_STEP, FeatureModel
+from discreet.methods.feature_model import FeatureModel
 from discreet.ops.degrees import BoundedLevel
 from discreet.privacy.budget import Privacy
 from discreet.privacy.levels import EdgeLevel, NodeLevel, NoPrivacy
@@ -92,9 +92,7 @@ class RecordBudget:
     @property
     def learning_rate(self) -> float:
         """The learning rate of the node model: the one asked for, or that of its kind."""
-        if self.step_size is not None:
-            return self.step_size
-        return LINEAR_STEP if self.model.is_linear else NETWORK_STEP
+        return self.model.learning_rate(self.step_size, NETWORK_STEP)
 
     @property
     def num_steps(self) -> int:
