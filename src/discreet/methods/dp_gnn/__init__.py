@@ -38,6 +38,7 @@ DP_GNN = Declaration(
                 "noise follows from the number of steps, where the paper stops when epsilon is spent",
                 "the width is 100 (the paper names none), so that gat has its ten heads",
             ),
+            levels={"node": "node:owned,max_degree=7"},
         )
     },
 )

@@ -29,10 +29,14 @@ DPAR = Declaration(
                 "picks are charged for what any change of edges does to clipped scores of all 70 rows: the paper's "
                 "sensitivities do not hold (docs/dpar.md)",
                 "no node stands in more than `users` other rows: the paper bounds no number of rows",
-                "q' = 1: ids that lose a secret draw must stay as null rows, and the paper's 9% of 70 rows are six",
+                "q' = 1: who loses a secret draw must stay as a null row, so that the paper's 9% would leave six of 70 "
+                "rows (the paper takes its 70 rows among the 9%, which tells who was drawn)",
                 "a row holds its own node with weight 1/2 and two picks",
             ),
-            differs=("half of the budget goes to picks, where the paper does not say how it is divided",),
+            differs=(
+                "half of the budget goes to picks, where the paper does not say how it is divided",
+                "steps are Adam's, where the paper's algorithm 2 writes plain ones; clip_norm is 1, and it names none",
+            ),
         )
     },
 )

@@ -45,9 +45,16 @@ DPDGC = Declaration(
             ),
             differs=(
                 "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy (docs/dpdgc.md)",
-                "the network on features has two layers, as the head has (the paper: one)",
+                "at edge level the network on features has two layers and is trained first, and the head reads its "
+                "probabilities; at neighbor and node the head is one linear map (the paper: one layer each for "
+                "features and Z, a head of two, trained together)",
+                "the head reads Z over its noise (at edge level with long rows damped, elsewhere along its strongest "
+                "directions), where the paper adds a bias and normalises rows",
+                "rows are normalised before the activation while W is trained",
+                "without privacy features and rows get a network each, and two weights, fitted on folds, join them",
                 "noisy steps take every training node, where the paper draws batches of 64 or 256 for 100 epochs",
-                "training without noise takes batches of 64 on every graph, where the paper has 256 on its two largest",
+                "training without noise takes batches of 64 on every graph, where the paper has 256 on its two "
+                "largest, or the whole graph where that is better",
             ),
             levels={"node": "node:owned,max_degree=100,change=replace"},
         )

@@ -27,7 +27,9 @@ GCON = Declaration(
             },
             differs=(
                 "the paper chooses width, restart, steps and Lambda of its grid by validation accuracy, for free; "
-                "here width 64, alpha 0.8, alpha_I 0.1, m = 2 and Lambda 1 (or what its floor asks) are constants",
+                "here width 64, alpha 0.8, alpha_I 0.1, m = 2, Lambda 1 (or what its floor asks), the soft margin and "
+                "pseudo-labels for all nodes are constants",
+                "for Actor the paper's grid also has m = 0, features alone, and several m side by side: steps=[0,2]",
                 "the encoder has tanh units, dropout 0.5 and 200 epochs, of which the paper says nothing",
                 "the objective is minimised to a stated gradient norm, which noise pays for",
             ),

@@ -37,6 +37,8 @@ SIMGAT = Declaration(
             settings={**_PAPER, "similarity": "deepwalk", "threshold": 0.0002},
             differs=(
                 "K' is 16 and the threshold 0.0002, the middle one of the paper, which prints no best setting",
+                "DeepWalk and node2vec factorise the matrix of walks that their networks fit, and rows are normalised",
+                "of each node the 1,000 most similar others are kept at most",
                 _VALIDATED,
             ),
         )
