@@ -37,7 +37,8 @@ from discreet.methods.dpdgc.embedding import (
     Sources,
     label_residuals,
 )
-from discreet.methods.dpdgc.networks import JointMap, JointNetwork, TwoWeights
+from discreet.methods.dpdgc.joint import LAYERS, NETWORK, JointModel
+from discreet.methods.dpdgc.networks import TwoWeights
 from discreet.methods.dpdgc.plain import View, plain_random_rows, plain_step_rows, view_of_rows, weigh_views
 from discreet.methods.feature_model import FeatureModel
 from discreet.methods.outlook import Outlook, outlook_of, separation
@@ -48,16 +49,12 @@ from discreet.ops.sparse import SparseMatrix, feature_tensor
 from discreet.privacy.coverage import NOTHING
 from discreet.privacy.levels import EdgeLevel, Level, NeighborLevel, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Claim, Plan, Stage, split_note
-from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
+from discreet.queries.gradients import StepRule
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress, TrainOptions, train_beside, train_on_features
 from discreet.training.networks import MLP, Head, modules_state, restore_modules, widths_of
 from discreet.training.private import Descent, train_privately
-
-NETWORK = "network"
-JOINT_LAYERS = 2
-"""Of the joint network, where it is one: a layer for each side, then the head."""
 
 DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 MOST_NEIGHBOURS_TRAINED = 5
@@ -201,7 +198,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _shares(self, facts: PublicFacts) -> dict[str, float]:
         """W, Z and joint network, as parts of 1; zero where there is no such part."""
         names, used = ("embedding", "rows", "network"), (self._kind() != "random", True, self._records_are_private())
-        linear = self._records_are_private() and self._feature_model(facts).is_linear
+        linear = self._records_are_private() and self._joint(facts).model.is_linear
         split = self.split or (LINEAR_SPLIT if linear else DEFAULT_SPLIT)
         parts = [share if use else 0.0 for share, use in zip(split, used, strict=True)]
         return {name: part / sum(parts) for name, part in zip(names, parts, strict=True)}
@@ -218,7 +215,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             *self._embedding(facts).stages(shares["embedding"], shares["rows"]),
         ]
         if self._records_are_private():
-            stages.append(self._network_stage(facts, shares["network"]))
+            stages.append(self._joint(facts).stage(shares["network"], self.steps, self.clip_norm))
         if not self._published():
             return stages
         epsilon = self.checked_privacy().epsilon
@@ -242,21 +239,6 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         )
         return KINDS[self._kind()](settings)
 
-    def _network_stage(self, facts: PublicFacts, share: float) -> Stage:
-        question = "clipped gradients of the network on features and released rows"
-        parameters = planned_parameters(self._joint_network(facts, torch.Generator()), facts.num_train)
-        model = self._feature_model(facts)
-        query = OwnRecordSteps(
-            self._level(),
-            question,
-            parameters,
-            facts.num_train,
-            StepRule(self.clip_norm),
-            row_norm=model.row_norm,
-            length_norm=model.length_norm,
-        )
-        return Stage.of(NETWORK, query, share=share, runs=self.steps)
-
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
         """``step`` reads the labels of training neighbours; a narrow W tells little of who a neighbour is."""
         if self._kind() == "step":
@@ -271,13 +253,13 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
             return ()
         notes = [split_note(self._shares(public))]
         if self._records_are_private() and self.linear is None and self.encoder is None:
-            notes.append(f"features are read by {self._feature_model(public).describe()}, by public facts")
+            notes.append(f"features are read by {self._joint(public).model.describe()}, by public facts")
         return notes
 
     def _pinned(self) -> Mapping[str, Any]:
         if self.linear is not None or self.encoder is not None or not self._records_are_private():
             return {}
-        return {"linear": hasattr(self, "plan_") and self._feature_model(self.public_).is_linear}
+        return {"linear": hasattr(self, "plan_") and self._joint(self.public_).model.is_linear}
 
     # ---------------------------------------------------------------- networks
 
@@ -295,19 +277,18 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         widths = widths_of(classes + rows, self.hidden, self.layers, classes)
         return Head(widths, self.activation, self.head_dropout, self._generator)
 
-    def _feature_model(self, facts: PublicFacts) -> FeatureModel:
-        """Whether noisy steps train linear maps or layers, and how features are scaled for them."""
+    def _joint(self, facts: PublicFacts) -> JointModel:
+        """What noisy steps train, where records are private."""
         privacy, own = self.checked_privacy(), self.encoder is not None
-        return FeatureModel(privacy, facts, self.hidden, JOINT_LAYERS, self.linear, own)
-
-    def _joint_network(self, facts: PublicFacts, generator: torch.Generator) -> JointMap | JointNetwork:
-        """Over features and released rows, by noisy steps."""
-        model, rows = self._feature_model(facts), self._components(facts)
-        if model.is_linear:
-            return JointMap(model.widths[0], rows, facts.num_classes, generator)
-        hidden = (self.hidden, self.rows_hidden)
-        own = self._own_encoder(facts, None, generator, dropout=False)
-        return JointNetwork(facts.num_features, rows, hidden, facts.num_classes, self.activation, generator, own)
+        return JointModel(
+            privacy.level,
+            facts,
+            FeatureModel(privacy, facts, self.hidden, LAYERS, self.linear, own),
+            self._components(facts),
+            self.rows_hidden,
+            self.activation,
+            lambda generator: self._own_encoder(facts, None, generator, dropout=False),
+        )
 
     def _components(self, facts: PublicFacts) -> int:
         """How many directions of Z the joint network reads."""
@@ -330,10 +311,11 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _learn_by_noisy_steps(self, curator: Curator, weights: FloatArray | None, progress: Progress | None) -> None:
         curator.draw_key(KEY)
         released = self._embedding(self.public_).release(Sources(curator, self._generator, progress=progress))
-        self.cache_ = released.principal(self._components(self.public_)).to(self._device)
-        self.network_: nn.Module = self._joint_network(self.public_, self._generator)
+        joint = self._joint(self.public_)
+        self.cache_ = released.principal(joint.rows).to(self._device)
+        self.network_: nn.Module = joint.network(self._generator)
         self._watched["network"] = self.network_
-        descent = Descent(self._feature_model(self.public_).learning_rate(self.step_size))
+        descent = Descent(joint.model.learning_rate(self.step_size))
         shares = class_shares(weights)
         train_privately(self.network_, curator, NETWORK, descent, progress=progress, beside=self.cache_, **shares)
 
@@ -410,7 +392,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
                 "dpdgc knows the nodes that it was fitted on and no others: it cannot predict on another graph"
             )
         if self._records_are_private():
-            scaled = feature_tensor(self._feature_model(self.public_).rows(part.features), self._device)
+            scaled = feature_tensor(self._joint(self.public_).model.rows(part.features), self._device)
             logits: Tensor = self.network_(scaled, self.cache_)
         else:
             features = feature_tensor(part.features, self._device)
@@ -441,7 +423,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
         shape = self.public_.num_nodes, self._cache_width()
         self.cache_ = torch.tensor(stored_rows(state, "cache", *shape, types=[SINGLE]))
         if self._records_are_private():
-            self.network_ = self._joint_network(self.public_, self._generator)
+            self.network_ = self._joint(self.public_).network(self._generator)
         else:
             self.network_ = self._feature_network()
             self.head_ = self._head(self.cache_.shape[1])
