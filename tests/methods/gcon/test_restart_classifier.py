@@ -305,6 +305,7 @@ def test_on_cora_ml_both_beat_the_free_baseline():
 def test_trust_is_what_noise_leaves_of_the_agreement():
     assert trusted(Measured(0.8, 0.05)) == 1
     assert trusted(Measured(0.65, 0.1)) == pytest.approx(0.5)
+    assert trusted(Measured(0.48, 0.02), *GCONSSP.trusted_from_to) == pytest.approx(0.6)
     assert trusted(Measured(0.2, 0.0)) == trusted(Measured(4e4, 5e4)) == trusted(Measured(0.0, math.inf)) == 0
     assert Measured(0.75, 0.1).beyond(0.5) == pytest.approx((0.5, 0.2))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class GCONSSP(RestartClassifier):
     """
 
     declaration = gcon.GCON_SSP
+    trusted_from_to: ClassVar[tuple[float, float]] = (0.4, 0.5)  # its agreement is the smaller one (docs/gcon.md)
 
     _: KW_ONLY
     alpha: Restart = 0.65

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -110,6 +110,8 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
     the sensitivity of ``queries.propagated``; everything else is computed from its answer and public data.
     """
 
+    trusted_from_to: ClassVar[tuple[float, float]] = (TRUST_LOW, TRUST_HIGH)
+
     _: KW_ONLY
     alpha: Restart = 0.5
     steps: Step | tuple[Step, ...] = "inf"
@@ -168,7 +170,9 @@ class RestartClassifier(WeighsClasses, TrainedClassifier):
         embedded, opinion = self.encoder_.embed(part), self.encoder_.probabilities(part)
         learnt = self._learn_map(PublicView(part, embedded, opinion, weights), curator)
         self.map_, self.agreement_ = learnt.weights, learnt.agreement.value
-        self.trust_ = float(self.trust) if self.trust != "measured" else trusted(learnt.agreement)
+        self.trust_ = (
+            float(self.trust) if self.trust != "measured" else trusted(learnt.agreement, *self.trusted_from_to)
+        )
         self.scale_ = confidence_scale(embedded @ self._summed(self.map_), opinion)
 
     def _learn_map(self, view: PublicView, curator: Curator) -> LearntMap:
@@ -277,15 +281,15 @@ def row_shares(weights: FloatArray | None, targets: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.max())[targets.argmax(axis=1)]
 
 
-def trusted(agreement: Measured) -> float:
-    """From no trust at TRUST_LOW to full trust at TRUST_HIGH, in a straight line; noise counts against trust.
+def trusted(agreement: Measured, low: float = TRUST_LOW, high: float = TRUST_HIGH) -> float:
+    """From no trust at ``low`` to full trust at ``high``, in a straight line; noise counts against trust.
 
     An agreement that its noise drowns says nothing of neighbours, and a node then rests on its own features.
     """
     believed = agreement.value - agreement.spread
     if not math.isfinite(believed):
         return 0.0
-    return float(np.clip((believed - TRUST_LOW) / (TRUST_HIGH - TRUST_LOW), 0.0, 1.0))
+    return float(np.clip((believed - low) / (high - low), 0.0, 1.0))
 
 
 def shrunk(public_map: FloatArray, private_map: FloatArray, noise_variance: npt.ArrayLike) -> FloatArray:
