@@ -49,7 +49,7 @@ NAMES = {
 FIGURE = Figure(name="overview", title="", x="epsilon", log_x=True)
 ACROSS = 6
 SPEND_NOTHING = ("mlp", "sage")
-SEEDS_FOR_AN_INTERVAL = 3  # of two seeds it is six times as wide as their distance, and hides the rest
+SEEDS_FOR_AN_INTERVAL = 5  # of three seeds it is more than twice as wide as their spread, and hides the rest
 EDGE_AND_NONE = {"edge": ("edge", "none")}
 
 
