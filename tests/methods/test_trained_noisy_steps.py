@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from discreet.graph.synthetic import csbm
 from discreet.methods.baselines.dp_mlp import DPMLPClassifier
 from discreet.methods.dp_gnn.estimator import DPGNN
 from discreet.methods.dpar.estimator import DPAR
@@ -80,6 +81,7 @@ def test_weights_move_by_the_rate_that_was_given(
 @pytest.mark.parametrize("others", [{}, {"steps": 7, "clip_norm": 0.5}])
 def test_the_learning_rate_is_the_one_that_was_given(kind: type[PrivatelyTrained], others: dict[str, float]) -> None:
     estimator = kind(Privacy(NodeLevel(3), 1.0), learning_rate=0.125, **others)
+    estimator.public_ = csbm(60, 4).public  # as in a fit: some choose their network by it
     assert estimator._descent().learning_rate == 0.125
 
 
