@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.bench.suite import read_suite, suite_names
+from discreet.bench.trials import with_preset
 from tests.bench.helpers import written
 from tests.cli.helpers import refused, run, small_graph_file
 
@@ -27,7 +29,7 @@ def test_plan_and_train_take_a_preset(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_presets_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "gap has no preset" in refused(capsys, "plan", "--method", "gap", "--preset", "paper")
+    assert "mlp has no preset" in refused(capsys, "plan", "--method", "mlp", "--preset", "paper")
     assert "name a method" in refused(capsys, "plan", "--method", "auto", "--preset", "paper")
     assert "preset" in refused(capsys, "plan", "--method", "gcon", "--preset", "papre")
 
@@ -39,6 +41,26 @@ def test_bench_runs_a_suite_with_a_preset(capsys: pytest.CaptureFixture[str], tm
     assert code == 0
     assert [row["name"] for row in json.loads(out)["rows"]] == ["gcon, preset paper"]
     assert "no method with preset" in refused(capsys, "bench", path, "--list", "--preset", "papre")
+
+
+@pytest.mark.parametrize("name", [name for name in suite_names() if name not in ("smoke", "networks", "speed")])
+def test_every_suite_of_a_paper_can_be_run_with_it(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    code, out, err = run(capsys, "bench", name, "--list", "--preset", "paper", "--json")
+    assert code == 0, err
+    assert json.loads(out)["rows"]
+
+
+def test_what_a_case_sets_stays_with_a_preset() -> None:
+    """Or a line would run another method than it says."""
+    cases = {case.name: case.settings for case in with_preset(read_suite("dpdgc-table2"), "paper").cases}
+    assert cases["dpdgc, random, preset paper"] == {"embedding": "random", "preset": "paper"}
+    assert cases["RandEdge+SAGE, preset paper"]["mechanism"] == "edge-rand"
+    cases = {case.name: case.settings for case in with_preset(read_suite("dpar-table1"), "paper").cases}
+    assert cases["dpar, preset paper"] == {"preset": "paper"}
+
+
+def test_infinity_is_a_word_where_a_parameter_takes_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "plan", *GCON, "--set", "steps=inf")[0] == 0
 
 
 def test_as_published_is_said_everywhere(capsys: pytest.CaptureFixture[str]) -> None:

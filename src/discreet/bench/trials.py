@@ -295,26 +295,39 @@ def _name(case: Case, method: str) -> str:
 
 
 def with_preset(suite: Suite, preset: str) -> Suite:
-    """The cases of methods that have the preset, which decides what the suite set; names say so.
+    """The cases of methods that have the preset, which decides what the suite leaves open; names say so.
 
-    Settings that the preset says nothing of are kept, and so are grids, and tables and figures that pick no line by its
-    name. Printed figures are left out.
+    Settings that a case gives are kept, since they are what tells it from others, and so are grids, and tables and
+    figures that pick no line by its name. Cases that name the preset themselves stay as they are, and another preset's
+    are left out; so are printed figures, and coordinates that no case has any more.
     """
     from discreet.methods.registry import list_methods
 
     known, cases = list_methods(), []
     for case in suite.cases:
-        found = known[case.method].presets.get(preset) if case.method in known else None
-        if found is None or "preset" in case.settings:
+        if case.method not in known or preset not in known[case.method].presets:
             continue
-        settings = {key: value for key, value in case.settings.items() if key not in found.settings}
-        name = f"{case.name or case.method}, preset {preset}"
-        changed = {"name": name, "settings": {**settings, "preset": preset}, "paper": {}}
+        own = case.settings.get("preset")
+        if own not in (None, preset):
+            continue
+        name = case.name if own == preset else f"{case.name or case.method}, preset {preset}"
+        changed = {"name": name, "settings": {**case.settings, "preset": preset}, "paper": {}}
         cases.append(case.model_copy(update=changed))
     if not cases:
         raise ParameterError(f"suite {suite.name} has no method with preset {preset!r}")
-    figures = [figure for figure in suite.figures if "name" not in figure.where]
-    tables = [table for table in suite.tables if "name" not in table.where]
+    axes = {key for case in suite.cases for key in (*map(grid_key, case.grid), *case.data_grid)}
+    gone = axes - {key for case in cases for key in (*map(grid_key, case.grid), *case.data_grid)}
+    figures = [figure for figure in suite.figures if "name" not in figure.where and figure.x not in gone]
+    tables = [
+        table.model_copy(
+            update={
+                "rows": [key for key in table.rows if key not in gone],
+                "columns": [key for key in table.columns if key not in gone],
+            }
+        )
+        for table in suite.tables
+        if "name" not in table.where
+    ]
     return suite.model_copy(update={"cases": cases, "figures": figures, "tables": tables})
 
 

@@ -332,11 +332,19 @@ class NodeClassifier(BaseEstimator):
         noise = "under our accounting" if sound else "with the noise that it claims to suffice"
         notes = [f"preset {self.preset}: settings of {self.declaration.paper}, {noise}"]
         differs = (*preset.sound, *preset.differs) if sound else preset.differs
-        notes += [f"differs from the paper: {text}" for text in differs]
+        here = [difference for difference in differs if level.kind in (difference.levels or [level.kind])]
+        true = [difference for difference in here if all(map(self._is_as_preset, difference.about))]
+        notes += [f"differs from the paper: {difference.text}" for difference in true]
         usual = preset.levels.get(level.kind)
         if usual is not None and parse_level(usual).spec != level.spec:
             notes.append(f"differs from the paper: its figures are for level {usual}, and this is {level.spec}")
         return notes
+
+    def _is_as_preset(self, name: str) -> bool:
+        """Whether a parameter has the value that the preset gives it."""
+        default = next(field.default for field in fields(self) if field.name == name)
+        chosen = self.declaration.presets[self.preset].settings
+        return bool(getattr(self, name) == chosen.get(name, default))
 
     def plan_for(self, graph: GraphLike, extra_graphs: Sequence[GraphLike] = ()) -> Plan:
         """The plan for a graph and extra ones, from their public facts as the level sees them."""

@@ -173,7 +173,9 @@ def parse_settings(estimator_class: type, method: str, settings: Iterable[str], 
         key, equals, text = setting.partition("=")
         if not equals:
             raise ParameterError(f"--set takes key=value, not {setting!r}")
-        parsed[key] = _from_text(text)
+        value = _from_text(text)
+        word = value == float("inf") and not admits(estimator_class, key, value) and admits(estimator_class, key, text)
+        parsed[key] = text if word else value
     return checked_settings(estimator_class, method, parsed)
 
 

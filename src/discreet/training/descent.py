@@ -393,10 +393,12 @@ def train_beside(
     own_dropout: float,
     title: str,
     progress: Progress | None,
+    own_columns: int | None = None,
 ) -> None:
     """Fit ``head`` to the training labels from ``view`` of a node's features, and the rows ``beside`` it.
 
-    ``view`` hands what it is given to ``network`` and goes on from there.
+    ``view`` hands what it is given to ``network`` and goes on from there, to ``own_columns`` numbers, one for each
+    class if nothing is said.
 
     The network behind ``view`` has seen the labels of training nodes, so what it says of them looks better
     than what it says of any other node, and a head that always saw it would learn to ignore the rest. So it
@@ -408,8 +410,9 @@ def train_beside(
     labels = torch.tensor(part.labels, device=device)[rows]
     features = feature_tensor(part.features, device)
     places = torch.arange(len(rows), device=device)
-    seen = torch.cat([beside.new_zeros(len(rows), part.num_classes), beside[rows]], dim=1)
-    own = seen[:, : part.num_classes]
+    columns = part.num_classes if own_columns is None else own_columns
+    seen = torch.cat([beside.new_zeros(len(rows), columns), beside[rows]], dim=1)
+    own = seen[:, :columns]
     begun = _begun(network, features, rows)
 
     def seen_by_network(chosen: Tensor) -> Tensor | SparseMatrix | Begun:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from discreet.arrays import Array, Arrays
 from discreet.ops.affine_calls import register_affine
-from discreet.ops.rows import damp_rows, row_product
+from discreet.ops.rows import damp_rows, finite_rows, normalize_rows, row_product
 from discreet.ops.slot_rows import SlotRows
 from discreet.ops.sparse import SparseMatrix
 
@@ -219,6 +219,19 @@ class OwnView(nn.Module):
         """One row per node."""
         logits = self.classifier(self.encoder(features))
         return torch.log_softmax(logits, dim=1) if self._logarithms else torch.softmax(logits, dim=1)
+
+
+class OwnRows(nn.Module):
+    """What the encoder makes of a node before it names classes: rows of unit norm, as the node tells its neighbours."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, features: Tensor | SparseMatrix | Begun) -> Tensor:
+        """One row per node."""
+        encoded: Tensor = self.encoder(features)
+        return finite_rows(normalize_rows(encoded - encoded.mean(dim=1, keepdim=True)))
 
 
 class HeadBeside(nn.Module):

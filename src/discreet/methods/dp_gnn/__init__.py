@@ -1,6 +1,6 @@
 """DP-GNN: a graph network on degree-bounded ego-nets, by noisy clipped gradients."""
 
-from discreet.methods.declaration import Declaration, Preset
+from discreet.methods.declaration import AS_FAR_AS_CHIEN, Declaration, Difference, Preset
 
 DP_GNN = Declaration(
     name="dp-gnn",
@@ -25,18 +25,42 @@ DP_GNN = Declaration(
                 "averaged": 0.0,
             },
             sound=(
-                "noise is for all layers together: the paper's, layer by layer, is too little by the square root of "
-                "their number",
+                Difference(
+                    "noise is for all layers together: the paper's, layer by layer, is too little by the square root "
+                    "of their number",
+                    about=("clipping",),
+                ),
             ),
             differs=(
-                "gradients are clipped to clip_norm 1, a constant, where the paper takes the 75th percentile of norms "
-                "on the private data",
-                "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
-                "sampling does not bound that)",
-                "every step takes all training nodes, where the paper draws 10,000 (on graphs of that size give "
-                "batch_size=10000)",
-                "noise follows from the number of steps, where the paper stops when epsilon is spent",
-                "the width is 100 (the paper names none), so that gat has its ten heads",
+                Difference(
+                    "gradients are clipped to 1, a constant, divided among all linear maps; the paper clips encoder, "
+                    "aggregation and decoder apart, to a multiple of the 75th percentile of norms on the private data",
+                    about=("clip_norm", "clipping"),
+                ),
+                Difference(
+                    "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
+                    "sampling does not bound that); what a node takes is bounded by fan_in, for memory alone",
+                ),
+                Difference(
+                    "every step takes all training nodes, where the paper draws 10,000 (on graphs of that size give "
+                    "batch_size=10000)",
+                    about=("batch_size",),
+                ),
+                Difference(
+                    "noise follows from the number of steps, where the paper stops when epsilon is spent: to do the "
+                    "same give noise_multiplier, its lambda times 2(K + 1)",
+                    about=("noise_multiplier",),
+                ),
+                Difference("the width is 100 (the paper names none), so that gat has its ten heads", about=("hidden",)),
+                Difference(
+                    "hidden rows are normalised, and there is an activation after the aggregation too; with "
+                    "optimizer=sgd steps have momentum 0.9"
+                ),
+                Difference(
+                    "the rest is the row of its Table 6 for ogbn-arxiv with Adam: with optimizer=sgd it has rate 1 and "
+                    "one decoder layer",
+                    about=("learning_rate", "decoder_layers"),
+                ),
             ),
             levels={"node": "node:owned,max_degree=7"},
         )
@@ -49,4 +73,32 @@ DP_SAGE = Declaration(
     summary="dp-gnn as the DPDGC paper compares with it: GraphSAGE, outputs released once with noise",
     why_no_weights="its ego-nets hold whole edges",
     paper="DP-SAGE: Chien et al. 2023",
+    presets={
+        "paper": Preset(
+            settings={
+                "convolution": "sage",
+                "inference": "noisy",
+                "hidden": 64,
+                "activation": "selu",
+                "learning_rate": 0.01,
+                "clip_norm": 1.0,
+                "steps": 300,
+                "optimizer": "adam",
+            },
+            differs=(
+                Difference(
+                    "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
+                    "sampling does not bound that)"
+                ),
+                Difference(
+                    AS_FAR_AS_CHIEN,
+                    about=("steps", "learning_rate", "batch_size"),
+                ),
+                Difference(
+                    "clip_norm is 1, and the paper names none; hidden rows are normalised", about=("clip_norm",)
+                ),
+            ),
+            levels={"node": "node:owned,max_degree=100,change=replace"},
+        )
+    },
 )

@@ -1,6 +1,6 @@
 """DPAR: noisy PageRank picks whom a node averages, then noisy clipped gradients."""
 
-from discreet.methods.declaration import Declaration, Preset
+from discreet.methods.declaration import Declaration, Difference, Preset
 
 DPAR = Declaration(
     name="dpar",
@@ -26,16 +26,31 @@ DPAR = Declaration(
                 "prediction": "logits",
             },
             sound=(
-                "picks are charged for what any change of edges does to clipped scores of all 70 rows: the paper's "
-                "sensitivities do not hold (docs/dpar.md)",
-                "no node stands in more than `users` other rows: the paper bounds no number of rows",
-                "q' = 1: who loses a secret draw must stay as a null row, so that the paper's 9% would leave six of 70 "
-                "rows (the paper takes its 70 rows among the 9%, which tells who was drawn)",
-                "a row holds its own node with weight 1/2 and two picks",
+                Difference(
+                    "picks are charged for what any change of edges does to clipped scores of all 70 rows: the paper's "
+                    "sensitivities do not hold (docs/dpar.md)",
+                    about=("sources",),
+                ),
+                Difference("no node stands in more than `users` other rows: the paper bounds no number of rows"),
+                Difference(
+                    "q' = 1: who loses a secret draw must stay as a null row, so that the paper's 9% would leave six "
+                    "of 70 rows (the paper takes its 70 rows among the 9%, which tells who was drawn)",
+                    about=("node_rate", "sources"),
+                ),
+                Difference(
+                    "a row holds its own node with weight 1/2 and two picks, and steps draw batches by coins",
+                    about=("own_weight", "top_k"),
+                ),
             ),
             differs=(
-                "half of the budget goes to picks, where the paper does not say how it is divided",
-                "steps are Adam's, where the paper's algorithm 2 writes plain ones; clip_norm is 1, and it names none",
+                Difference(
+                    "half of the budget goes to picks, where the paper does not say how it is divided",
+                    about=("structure_share",),
+                ),
+                Difference(
+                    "steps are Adam's, where the paper's algorithm 2 writes plain ones; hidden rows are normalised"
+                ),
+                Difference("alpha is the restart of the plain walk, which ISTA reads as alpha/(2 - alpha)"),
             ),
         )
     },

@@ -1,6 +1,15 @@
 """DPDGC: features beside noisy, cached embeddings of adjacency rows."""
 
-from discreet.methods.declaration import Declaration, Preset
+from discreet.methods.declaration import (
+    AS_FAR_AS_CHIEN,
+    BATCHES_OF_CHIEN,
+    EDGE,
+    NO_NOISY_STEPS,
+    PROTECTED,
+    Declaration,
+    Difference,
+    Preset,
+)
 
 DPDGC = Declaration(
     name="dpdgc",
@@ -20,8 +29,8 @@ DPDGC = Declaration(
                 "embedding": "trained",
                 "width": 64,
                 "row_norm": 1e-8,
-                "embedding_steps": 100,
-                "embedding_step_size": 0.001,
+                "embedding_steps": 300,
+                "embedding_step_size": 0.01,
                 "hidden": 64,
                 "layers": 2,
                 "activation": "selu",
@@ -35,26 +44,49 @@ DPDGC = Declaration(
                 "components": 64,
                 "rows_hidden": 64,
                 "linear": False,
-                "steps": 100,
-                "step_size": 0.001,
+                "steps": 300,
+                "step_size": 0.01,
                 "clip_norm": 1.0,
             },
             sound=(
-                "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1)",
-                "an undirected edge moves Z by the square root of 2 (the paper: 1)",
+                Difference(
+                    "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1)", levels=("node",)
+                ),
+                Difference("an undirected edge moves Z by the square root of 2 (the paper: 1)", levels=EDGE),
             ),
             differs=(
-                "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy (docs/dpdgc.md)",
-                "at edge level the network on features has two layers and is trained first, and the head reads its "
-                "probabilities; at neighbor and node the head is one linear map (the paper: one layer each for "
-                "features and Z, a head of two, trained together)",
-                "the head reads Z over its noise (at edge level with long rows damped, elsewhere along its strongest "
-                "directions), where the paper adds a bias and normalises rows",
-                "rows are normalised before the activation while W is trained",
-                "without privacy features and rows get a network each, and two weights, fitted on folds, join them",
-                "noisy steps take every training node, where the paper draws batches of 64 or 256 for 100 epochs",
-                "training without noise takes batches of 64 on every graph, where the paper has 256 on its two "
-                "largest, or the whole graph where that is better",
+                Difference(
+                    "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy "
+                    "(docs/dpdgc.md)",
+                    about=("row_norm",),
+                ),
+                Difference(
+                    "at edge level the network on features has two layers and is trained first, and the head reads its "
+                    "probabilities; at neighbor and node the head is one linear map (the paper: one layer each for "
+                    "features and Z, a head of two, trained together)",
+                    about=("layers",),
+                    levels=PROTECTED,
+                ),
+                Difference(
+                    "the head reads Z over its noise (at edge level with long rows damped, elsewhere along its "
+                    "strongest directions), where the paper adds a bias and normalises rows"
+                ),
+                Difference("rows are normalised before the activation while W is trained"),
+                Difference(
+                    "without privacy features and rows get a network each, and two weights, fitted on folds, join them",
+                    levels=("none",),
+                ),
+                Difference(
+                    AS_FAR_AS_CHIEN,
+                    about=("steps", "step_size", "embedding_steps", "embedding_step_size", "embedding_batch"),
+                    levels=PROTECTED,
+                ),
+                Difference("clip_norm is 1, and the paper names none", about=("clip_norm",), levels=PROTECTED),
+                Difference(
+                    BATCHES_OF_CHIEN,
+                    about=("batch_size",),
+                    levels=NO_NOISY_STEPS,
+                ),
             ),
             levels={"node": "node:owned,max_degree=100,change=replace"},
         )

@@ -56,6 +56,12 @@ from discreet.training.descent import Progress, TrainOptions, train_beside, trai
 from discreet.training.networks import MLP, Head, modules_state, restore_modules, widths_of
 from discreet.training.private import Descent, train_privately
 
+THEOREMS = {
+    "edge": "theorem G.1 and corollary H.1",
+    "neighbor": "theorem 5.4 and corollary H.3",
+    "node": "theorem 5.3 and corollary H.2",
+}
+"""Of the DPDGC paper, by kind of level: what its noise rests on."""
 DEFAULT_EMBEDDING: dict[str, Kind] = {"none": "trained", "edge": "step", "neighbor": "random", "node": "random"}
 MOST_NEIGHBOURS_TRAINED = 5
 """The largest k of ``neighbor:K`` up to which ``trained`` had the better validation accuracy (docs/dpdgc.md)."""
@@ -156,7 +162,7 @@ class DPDGC(TakesEncoder, WeighsClasses, TrainedClassifier):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self.checked_privacy().epsilon, "DPDGC, theorems 5.3 and 5.4 as printed")
+        return Claim(self.checked_privacy().epsilon, f"DPDGC, {THEOREMS[level.kind]} as printed")
 
     def _claimed_sensitivities(self) -> dict[str, float]:
         """By how much less than it does each stage moves, if the paper is to be believed."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
@@ -44,6 +44,7 @@ from discreet.training.networks import (
     Head,
     HeadBeside,
     Linear,
+    OwnRows,
     OwnView,
     modules_state,
     restore_modules,
@@ -66,12 +67,15 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
         second costs more than it brings, two without.
     width
         Width of the encoder's output, which is what noise is added to. None: one for each class.
+    own
+        What the head reads of a node itself: ``opinion``, the encoder's class probabilities, or ``rows``, what it
+        tells its neighbours.
     aggregation
         ``sum``, ``mean`` or ``symmetric``. Edges with weights take ``sum`` alone.
     head_dropout
         Dropout in the head, whose inputs are few and noisy; ``dropout`` is the encoder's.
     own_dropout
-        How often the head is trained without a node's own class probabilities. The encoder has seen the
+        How often the head is trained without what it reads of a node itself. The encoder has seen the
         labels of training nodes, so what it says of them looks better than what it says of any other node;
         a head that always sees it learns to ignore the hops. (For the same reason these probabilities are
         drawn afresh, with the encoder's dropout, in every epoch.)
@@ -96,6 +100,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
     _: KW_ONLY
     hops: Hops | None = None
     width: Width | None = None
+    own: Literal["opinion", "rows"] = "opinion"
     aggregation: Aggregation = "sum"
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
@@ -178,7 +183,8 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
 
     def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[nn.Module, nn.Module, Head]:
         width, private = self._width(facts), self._records_are_private()
-        sums = widths_of(facts.num_classes + self._hops() * width, self.hidden, self.layers, facts.num_classes)
+        own = self._own_columns(facts)
+        sums = widths_of(own + self._hops() * width, self.hidden, self.layers, facts.num_classes)
         encoder: nn.Module | None = self._own_encoder(facts, width, generator, dropout=not private)
         if encoder is None:
             reads = widths_of(facts.num_features, self.hidden, self.layers, width)
@@ -189,8 +195,14 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
             head.start_from_evidence(facts.num_classes)
         return encoder, classifier, head
 
+    def _own_columns(self, facts: PublicFacts) -> int:
+        """How many numbers the head reads of a node itself."""
+        return facts.num_classes if self.own == "opinion" else self._width(facts)
+
     def _starts_from_evidence(self, facts: PublicFacts) -> bool:
         """Rows of another width than the classes are no evidence of them."""
+        if self.own == "rows":
+            return False
         return super()._starts_from_evidence(facts) and (self.width is None or self._records_are_private())
 
     def _train_encoder(
@@ -221,7 +233,9 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
         encoded = map_rows(self.encoder_, part.features, self._device)
         return encoded - encoded.mean(dim=1, keepdim=True)
 
-    def _own_view(self) -> OwnView:
+    def _own_view(self) -> OwnView | OwnRows:
+        if self.own == "rows":
+            return OwnRows(self.encoder_)
         return OwnView(self.encoder_, self.classifier_, logarithms=self._starts_from_evidence(self.public_))
 
     def _train_head(
@@ -238,6 +252,7 @@ class GAP(TakesEncoder, WeighsClasses, StartsHead):
             own_dropout=self.own_dropout,
             title="head",
             progress=progress,
+            own_columns=self._own_columns(self.public_),
         )
 
     def _train_head_privately(

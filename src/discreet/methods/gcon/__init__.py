@@ -1,6 +1,6 @@
 """GCON: a convex graph convolution, by objective perturbation or from noisy sufficient statistics."""
 
-from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Preset
+from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Difference, Preset
 
 GCON = Declaration(
     name="gcon",
@@ -20,18 +20,36 @@ GCON = Declaration(
                 "alpha": 0.8,
                 "inference_alpha": 0.1,
                 "steps": 2,
+                "loss": "soft-margin",
+                "omega": 0.9,
+                "pseudo_labels": True,
+                "hidden": 64,
+                "layers": 2,
                 "activation": "tanh",
                 "dropout": 0.5,
                 "epochs": 200,
+                "learning_rate": 0.01,
                 "weight_decay": 1e-5,
             },
             differs=(
-                "the paper chooses width, restart, steps and Lambda of its grid by validation accuracy, for free; "
-                "here width 64, alpha 0.8, alpha_I 0.1, m = 2, Lambda 1 (or what its floor asks), the soft margin and "
-                "pseudo-labels for all nodes are constants",
-                "for Actor the paper's grid also has m = 0, features alone, and several m side by side: steps=[0,2]",
-                "the encoder has tanh units, dropout 0.5 and 200 epochs, of which the paper says nothing",
-                "the objective is minimised to a stated gradient norm, which noise pays for",
+                Difference(
+                    "the paper chooses width, restart, steps and Lambda of its grid by validation accuracy, for free; "
+                    "here width 64, alpha 0.8, alpha_I 0.1, m = 2, Lambda 1 (or what its floor asks), the soft margin "
+                    "and pseudo-labels for all nodes are constants (a Lambda below its floor is refused, where eq. 22 "
+                    "raises it)",
+                    about=("width", "alpha", "inference_alpha", "steps", "ridge", "loss", "pseudo_labels"),
+                ),
+                Difference(
+                    "for Actor the paper's grid also has m = 0, features alone, and several m side by side: "
+                    "steps=[0,2]",
+                    about=("steps",),
+                ),
+                Difference(
+                    "the encoder has tanh units, dropout 0.5 and 200 epochs, of which the paper says nothing",
+                    about=("activation", "dropout", "epochs"),
+                ),
+                Difference("with steps=inf the bound on rows is ours, which is smaller (docs/gcon.md)"),
+                Difference("the objective is minimised to a stated gradient norm, which noise pays for"),
             ),
         )
     },

@@ -142,7 +142,8 @@ class GCON(RestartClassifier):
         signal = facts.rows / facts.classes * facts.loss.c1
         radius = facts.width / noise.rate
         ratio = signal / radius
-        verdict = "hopeless: the public map will be used almost as it is" if ratio < 1 else "workable"
+        left = "noise decides" if self.scoring == "plain" else "the public map will be used almost as it is"
+        verdict = f"hopeless: {left}" if ratio < 1 else "workable"
         return (
             f"signal to noise: a class of {facts.rows / facts.classes:.0f} rows pulls with at most {signal:.3g}, the "
             f"noise on its gradient has norm {radius:.3g}: ratio {ratio:.2g} ({verdict})",

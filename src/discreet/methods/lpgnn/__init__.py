@@ -1,12 +1,16 @@
 """LPGNN and SimGAT: graph networks on reports that every node makes of its own record."""
 
-from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Preset
+from discreet.methods.declaration import DIVIDES_BY_DEGREES, Declaration, Difference, Preset
 
 _COVERS = {"none": "weights+predictions", "local": "weights+predictions"}
 
-# What both papers train with; K for features and labels.
+# What LPGNN's paper trains with, and code of SimGAT's too as far as it says; K for features and labels.
 _PAPER = {"x_steps": 16, "y_steps": 2, "hidden": 16, "learning_rate": 0.01, "epochs": 500, "patience": 500}
-_VALIDATED = "the epoch is chosen by noisy reports of validation nodes, never by their labels"
+_REPORTS = Difference(
+    "reports are averaged as they are (-1, 0, 1) and rows scaled to norm 1, where the paper rectifies reports first: "
+    "that shifts and stretches all of them alike"
+)
+_VALIDATED = Difference("the epoch is chosen by noisy reports of validation nodes, never by their labels")
 
 LPGNN = Declaration(
     name="lpgnn",
@@ -19,7 +23,11 @@ LPGNN = Declaration(
         "paper": Preset(
             settings=_PAPER,
             differs=(
-                "K is 16 and 2, constants, where the paper chooses among 0 to 64 by validation labels",
+                Difference(
+                    "K is 16 and 2, constants, where the paper chooses among 0 to 64 by validation labels",
+                    about=("x_steps", "y_steps"),
+                ),
+                _REPORTS,
                 _VALIDATED,
             ),
         )
@@ -34,11 +42,22 @@ SIMGAT = Declaration(
     paper="SimGAT: Ameen, Emireddy and Stevens",
     presets={
         "paper": Preset(
-            settings={**_PAPER, "similarity": "deepwalk", "threshold": 0.0002},
+            settings={**_PAPER, "similarity": "deepwalk", "threshold": "paper"},
             differs=(
-                "K' is 16 and the threshold 0.0002, the middle one of the paper, which prints no best setting",
-                "DeepWalk and node2vec factorise the matrix of walks that their networks fit, and rows are normalised",
-                "of each node the 1,000 most similar others are kept at most",
+                Difference(
+                    "K' is 16 and the threshold the middle one of the paper's three, which prints no best setting",
+                    about=("x_steps", "threshold"),
+                ),
+                Difference(
+                    "DeepWalk and node2vec factorise the matrix of walks that their networks fit, and rows are "
+                    "normalised"
+                ),
+                Difference(
+                    "width 16, rate 0.01 and 500 epochs are those of LPGNN: this paper names none",
+                    about=("hidden", "learning_rate", "epochs"),
+                ),
+                Difference("of each node the 1,000 most similar others are kept at most"),
+                _REPORTS,
                 _VALIDATED,
             ),
         )

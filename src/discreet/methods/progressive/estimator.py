@@ -1,8 +1,8 @@
 """What LPGNet and ProGAP share: stages, each a network that reads what the neighbours said at the stage before.
 
 Stage 0 is a network on features. After it, and after every stage but the last, each node tells its neighbours
-what the stage made of it; what arrives passes through the curator and is cached. The next stage's network reads a
-node's own class probabilities beside all that has arrived so far. Prediction reads features and caches, no edge.
+what the stage made of it; what arrives passes through the curator and is cached. The next stage's network reads what is
+known of a node itself beside all that has arrived so far. Prediction reads features and caches, no edge.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from discreet.arrays import Array, Arrays, FloatArray, SingleArray
 from discreet.graph.graph import PublicFacts
@@ -22,14 +22,15 @@ from discreet.graph.parts import GraphKeys, PublicPart
 from discreet.mechanisms.curator import Curator
 from discreet.methods.caches import caches_state, restore_caches
 from discreet.methods.extension import unpaid_edges
+from discreet.methods.progressive.stages import OpinionStages, PublicTraining, StageNetworks
 from discreet.methods.trained import StartsHead, WeighsClasses, with_weights
 from discreet.ops.sparse import feature_tensor, hop_matrix
 from discreet.privacy.levels import Level, NoPrivacy
 from discreet.privacy.plan import Stage
 from discreet.privacy.query import Query
 from discreet.queries.kept_edges import KEY, refuse_thinned
-from discreet.training.descent import Progress, train_beside, train_on_features
-from discreet.training.networks import MLP, Head, OwnView, modules_state, restore_modules, scaled_rows, widths_of
+from discreet.training.descent import Progress
+from discreet.training.networks import MLP, Head, modules_state, restore_modules, scaled_rows, widths_of
 
 
 @dataclass(eq=False, repr=False)
@@ -45,12 +46,16 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
     own_dropout
         How often these networks are trained without a node's own class probabilities, which look better on training
         nodes than on any other.
+    architecture
+        ``opinions``: the network of every later stage reads the class probabilities of the first one beside what has
+        arrived. ``paper``: the networks of the paper whose name the method bears.
     """
 
     _: KW_ONLY
     stages: Annotated[int, Field(ge=1, le=16)] = 2
     head_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     own_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    architecture: Literal["opinions", "paper"] = "opinions"
 
     # ---------------------------------------------------------------- what a subclass writes
 
@@ -59,12 +64,16 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         """What is asked of the neighbours at this stage."""
 
     @abstractmethod
-    def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
-        """What every node tells its neighbours, one row per node, one column per class."""
+    def _messages(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:
+        """What every node tells its neighbours after the stage that follows so many arrivals, one row per node."""
 
     @abstractmethod
     def _inputs(self, messages: Tensor) -> dict[str, Any]:
         """The same as the query takes it."""
+
+    @abstractmethod
+    def _paper_networks(self, facts: PublicFacts, generator: torch.Generator) -> StageNetworks:
+        """Those of the paper, freshly drawn."""
 
     # ---------------------------------------------------------------- plan
 
@@ -78,16 +87,54 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
     # ---------------------------------------------------------------- fit
 
     def _learn(self, parts: Sequence[PublicPart], curator: Curator, progress: Progress | None) -> None:
-        self._make_networks(self._generator)
-        self._watched = self._modules()
+        self.networks_ = self._networks(self.public_, self._generator)
+        self._watched = self.networks_.modules()
         self.keys_ = GraphKeys.of(parts)
         self.caches_: list[list[Tensor]] = [[] for _ in parts]
         weights = self._class_weights(parts[0], curator)
-        self._train_encoder(parts[0], curator, weights, progress)
+        self._train(0, parts[0], curator, weights, progress)
         for stage in range(1, self.stages + 1):
             for number, part in enumerate(parts):
                 self._receive(part, number, stage, curator)
-            self._train_head(stage, parts[0], curator, weights, progress)
+            self._train(stage, parts[0], curator, weights, progress)
+
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> StageNetworks:
+        """Freshly drawn."""
+        if self.architecture == "paper":
+            return self._paper_networks(facts, generator)
+        return self._opinion_networks(facts, generator)
+
+    def _opinion_networks(
+        self, facts: PublicFacts, generator: torch.Generator, *, dropout: bool = True
+    ) -> OpinionStages:
+        classes, kind = facts.num_classes, self.activation
+        reads = widths_of(facts.num_features, self.hidden, self.layers, classes)
+        encoder = MLP(reads, kind, self.dropout if dropout else 0.0, generator)
+        beside = [
+            widths_of((1 + stage) * classes, self.hidden, self.layers, classes) for stage in range(1, self.stages + 1)
+        ]
+        heads = [Head(widths, kind, self.head_dropout if dropout else 0.0, generator) for widths in beside]
+        evidence = self._starts_from_evidence(facts)
+        if evidence:
+            for head in heads:
+                head.start_from_evidence(classes)
+        return OpinionStages(encoder, heads, evidence=evidence)
+
+    def _starts_from_evidence(self, facts: PublicFacts) -> bool:
+        """The paper's networks do not."""
+        return self.architecture == "opinions" and super()._starts_from_evidence(facts)
+
+    def _train(
+        self, stage: int, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
+    ) -> None:
+        """Fit a stage's network to public labels."""
+        options = with_weights(self._options(), weights)
+        given = PublicTraining(part, options, self._generator, self.own_dropout, progress)
+        self.networks_.train(stage, self._beside(0), given)
+
+    def _beside(self, number: int) -> Tensor | None:
+        """All that has arrived in a graph so far, side by side."""
+        return torch.cat(self.caches_[number], dim=1) if self.caches_[number] else None
 
     def _receive(self, part: PublicPart, number: int, stage: int, curator: Curator) -> None:
         """Ask for what arrives at a stage, and cache it as networks read it."""
@@ -96,66 +143,20 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         evidence = self._starts_from_evidence(self.public_)
         self.caches_[number].append(scaled_rows(arrived, noise_std, evidence=evidence))
 
-    def _make_networks(self, generator: torch.Generator) -> None:
-        self.encoder_, self.heads_ = self._networks(self.public_, generator)
-
-    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, list[Head]]:
-        classes = facts.num_classes
-        encoder = MLP(
-            widths_of(facts.num_features, self.hidden, self.layers, classes), self.activation, self.dropout, generator
-        )
-        heads = [
-            Head(
-                widths_of((1 + stage) * classes, self.hidden, self.layers, classes),
-                self.activation,
-                self.head_dropout,
-                generator,
-            )
-            for stage in range(1, self.stages + 1)
-        ]
-        if self._starts_from_evidence(facts):
-            for head in heads:
-                head.start_from_evidence(classes)
-        return encoder, heads
-
-    def _train_encoder(
-        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
-    ) -> None:
-        options = with_weights(self._options(), weights)
-        train_on_features(self.encoder_, part, options, self._generator, title="stage 0", progress=progress)
-
-    def _train_head(
-        self, stage: int, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
-    ) -> None:
-        train_beside(
-            self.heads_[stage - 1],
-            self.encoder_,
-            self._own_view(),
-            torch.cat(self.caches_[0], dim=1),
-            part,
-            with_weights(self._options(), weights),
-            self._generator,
-            own_dropout=self.own_dropout,
-            title=f"stage {stage}",
-            progress=progress,
-        )
-
-    def _own_view(self) -> OwnView:
-        return OwnView(self.encoder_, nn.Identity(), logarithms=self._starts_from_evidence(self.public_))
-
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
-        messages = self._messages(part, self._logits(part, self.caches_[number]))
+        messages = self._messages(part, self.caches_[number])
         found: Array = curator.ask(stage_name(number, stage), **self._inputs(messages))
         return found
 
     @torch.no_grad()
     def _logits(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:
         """What the stage that follows after so many arrivals makes of every node."""
-        features = feature_tensor(part.features, self._device)
-        if not arrived:
-            return self.encoder_(features)
-        own = self._own_view()(features)
-        return self.heads_[len(arrived) - 1](torch.cat([own, *arrived], dim=1))
+        return self.networks_.logits(feature_tensor(part.features, self._device), arrived)
+
+    @torch.no_grad()
+    def _told(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:
+        """What every node then has to tell."""
+        return self.networks_.told(feature_tensor(part.features, self._device), arrived)
 
     # ---------------------------------------------------------------- one more graph
 
@@ -191,21 +192,18 @@ class ProgressiveClassifier(WeighsClasses, StartsHead):
         arrived: list[Tensor] = []
         evidence = self._starts_from_evidence(self.public_)
         for _ in range(self.stages):
-            sums = matrix @ self._messages(part, self._logits(part, arrived))
+            sums = matrix @ self._messages(part, arrived)
             arrived.append(scaled_rows(sums, 0.0, evidence=evidence))
         return arrived
 
     # ---------------------------------------------------------------- release
 
-    def _modules(self) -> dict[str, nn.Module]:
-        return {"encoder": self.encoder_, **{f"head {i}": head for i, head in enumerate(self.heads_, start=1)}}
-
     def _state(self) -> Arrays:
-        return {**modules_state(self._modules()), **caches_state(self.caches_), **self.keys_.state()}
+        return {**modules_state(self.networks_.modules()), **caches_state(self.caches_), **self.keys_.state()}
 
     def _restore(self, state: Mapping[str, Array]) -> None:
-        self._make_networks(self._generator)
-        restore_modules(self._modules(), state)
+        self.networks_ = self._networks(self.public_, self._generator)
+        restore_modules(self.networks_.modules(), state)
         graphs = self._count_graphs()
         self.keys_ = GraphKeys.restore(state, graphs)
         stages = range(1, self.stages + 1)

@@ -20,9 +20,10 @@ from discreet.methods import progressive
 from discreet.methods.outlook import OPINION, Outlook, outlook_of, separation
 from discreet.methods.parameters import Norm, Rate, Share, Steps
 from discreet.methods.progressive.estimator import ProgressiveClassifier, stage_name
+from discreet.methods.progressive.published import Base, JumpingStage, JumpingStages
+from discreet.methods.progressive.stages import NoisyStageNetworks
 from discreet.methods.trained import class_shares
 from discreet.ops.rows import finite_rows, normalize_rows
-from discreet.ops.sparse import SparseMatrix
 from discreet.privacy.levels import Level
 from discreet.privacy.plan import Plan, Stage, split_note
 from discreet.queries.gradients import OwnRecordSteps, StepRule, planned_parameters
@@ -30,23 +31,10 @@ from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.queries.sums import NeighbourSums
 from discreet.training.descent import Progress
-from discreet.training.networks import MLP, Head, HeadBeside, OwnView
+from discreet.training.networks import Linear
 from discreet.training.private import Descent, train_privately
 
 ENCODER = "encoder"
-
-
-class _StageLogits(nn.Module):
-    """What a stage makes of every node: its network on the node's own features beside what has arrived."""
-
-    def __init__(self, view: OwnView, head: Head) -> None:
-        super().__init__()
-        self.view, self.head = view, head
-
-    def forward(self, features: Tensor | SparseMatrix, arrived: Tensor) -> Tensor:
-        """Logits, one row per node: each reads its own features and released rows."""
-        logits: Tensor = self.head(torch.cat([self.view(features), arrived], dim=1))
-        return logits
 
 
 @dataclass(eq=False, repr=False)
@@ -62,6 +50,9 @@ class ProGAP(ProgressiveClassifier):
     split
         At those levels, how the squared privacy loss is divided among the first network, all aggregations, and all
         later networks.
+    frozen
+        With ``architecture="paper"`` (a network for what arrives at each stage, a head on the hidden rows of all of
+        them side by side, and nodes that tell these rows): whether networks of earlier stages stay as they are.
 
     Guarantee. At ``none`` and ``edge``: networks are trained on public records and released rows; each stage reads
     edges once, with the bound of ``queries.sums`` (√2 for an undirected edge, where published code has 1). Weights,
@@ -80,6 +71,7 @@ class ProGAP(ProgressiveClassifier):
     head_step_size: Rate = 0.02
     clip_norm: Norm = 0.1
     split: tuple[Share, Share, Share] = (0.6, 0.38, 0.02)
+    frozen: bool = False
 
     # ---------------------------------------------------------------- plan
 
@@ -89,7 +81,11 @@ class ProGAP(ProgressiveClassifier):
 
     def _query(self, facts: PublicFacts, level: Level, stage: int, failure: float | None = None) -> NeighbourSums:
         # Hop 1 at every stage: rows follow from private features, not from released rows alone.
-        return NeighbourSums(level, facts.num_nodes, facts.num_classes, "sum", 1, failure)
+        return NeighbourSums(level, facts.num_nodes, self._told_width(facts, stage - 1), "sum", 1, failure)
+
+    def _told_width(self, facts: PublicFacts, stage: int) -> int:
+        """How many numbers a node tells after a stage."""
+        return facts.num_classes if self.architecture == "opinions" else self.hidden * (stage + 1)
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         if not self._records_are_private():
@@ -97,19 +93,19 @@ class ProGAP(ProgressiveClassifier):
         delta = self.checked_privacy().resolve_delta(max(facts.num_nodes for facts in public))
         failure = thinning_failure(level, delta, len(public))
         for_encoder, for_sums, for_heads = self.split
-        encoder, heads = self._networks(public[0], torch.Generator())
+        trained = [self._networks(public[0], torch.Generator()).noisy_steps(i)[0] for i in range(self.stages + 1)]
         stages = [
             *self._count_stages(public[0], level),
             *kept_edges_stage(failure, len(public)),
-            self._steps_stage(ENCODER, encoder, public[0], for_encoder, self.steps),
+            self._steps_stage(ENCODER, trained[0], public[0], for_encoder, self.steps),
         ]
         each = for_sums / (self.stages * len(public))
-        for stage, head in enumerate(heads, start=1):
+        for stage, network in enumerate(trained[1:], start=1):
             for number, facts in enumerate(public):
                 query = self._query(facts, level, stage, failure)
                 stages.append(Stage.of(stage_name(number, stage), query, share=each, graph=number))
             share = for_heads / self.stages
-            stages.append(self._steps_stage(head_name(stage), head, public[0], share, self.head_steps))
+            stages.append(self._steps_stage(head_name(stage), network, public[0], share, self.head_steps))
         return stages
 
     def _steps_stage(self, name: str, network: nn.Module, facts: PublicFacts, share: float, steps: int) -> Stage:
@@ -124,45 +120,53 @@ class ProGAP(ProgressiveClassifier):
 
     # ---------------------------------------------------------------- fit
 
-    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> tuple[MLP, list[Head]]:
-        encoder, heads = super()._networks(facts, generator)
-        if self._records_are_private():
-            for network in (encoder, *(head.network for head in heads)):
-                network.dropout.rate = 0.0
-        return encoder, heads
+    def _networks(self, facts: PublicFacts, generator: torch.Generator) -> NoisyStageNetworks:
+        if self.architecture == "paper":
+            return self._paper_networks(facts, generator)
+        return self._opinion_networks(facts, generator, dropout=not self._records_are_private())
 
-    def _train_encoder(
-        self, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
-    ) -> None:
-        if not self._records_are_private():
-            super()._train_encoder(part, curator, weights, progress)
-            return
-        curator.draw_key(KEY)
-        shares = class_shares(weights)
-        train_privately(self.encoder_, curator, ENCODER, Descent(self.step_size), progress=progress, **shares)
+    def _paper_networks(self, facts: PublicFacts, generator: torch.Generator) -> JumpingStages:
+        dropout = 0.0 if self._records_are_private() else self.dropout
+        arrive = [self._told_width(facts, stage) for stage in range(self.stages)]
 
-    def _train_head(
+        def made(stage: int) -> JumpingStage:
+            read = [facts.num_features, *arrive[:stage]]
+            bases = [Base(width, self.hidden, self.layers, self.activation, dropout, generator) for width in read]
+            head = Linear(self._told_width(facts, stage), facts.num_classes, generator)
+            return JumpingStage(bases, head, arrive[:stage])
+
+        return JumpingStages([made(stage) for stage in range(self.stages + 1)], frozen=self.frozen)
+
+    def _train(
         self, stage: int, part: PublicPart, curator: Curator, weights: FloatArray | None, progress: Progress | None
     ) -> None:
         """Privately, an example is a node's own features and label beside its released rows."""
         if not self._records_are_private():
-            super()._train_head(stage, part, curator, weights, progress)
+            super()._train(stage, part, curator, weights, progress)
             return
-        head, descent = HeadBeside(self.heads_[stage - 1]), Descent(self.head_step_size)
-        given = {"frozen": self._own_view(), "beside": torch.cat(self.caches_[0], dim=1), **class_shares(weights)}
-        train_privately(head, curator, head_name(stage), descent, progress=progress, **given)
+        networks = self.networks_
+        assert isinstance(networks, NoisyStageNetworks)
+        networks.begin(stage)
+        network, frozen = networks.noisy_steps(stage)
+        shown = {"frozen": frozen, "beside": self._beside(0)}
+        given = {**{name: value for name, value in shown.items() if value is not None}, **class_shares(weights)}
+        if stage == 0:
+            curator.draw_key(KEY)
+            name, descent = ENCODER, Descent(self.step_size)
+        else:
+            name, descent = head_name(stage), Descent(self.head_step_size)
+        train_privately(network, curator, name, descent, progress=progress, **given)
 
     def _ask(self, part: PublicPart, number: int, stage: int, curator: Curator) -> Array:
         if not self._records_are_private():
             return super()._ask(part, number, stage, curator)
-        if stage == 1:
-            return curator.ask(stage_name(number, stage), encoder=self.encoder_)
-        network = _StageLogits(self._own_view(), self.heads_[stage - 2])
-        arrived = torch.cat(self.caches_[number], dim=1)
-        return curator.ask(stage_name(number, stage), encoder=network, beside=arrived)
+        beside = self._beside(number)
+        given = {} if beside is None else {"beside": beside}
+        return curator.ask(stage_name(number, stage), encoder=self.networks_.telling(stage - 1), **given)
 
-    def _messages(self, part: PublicPart, logits: Tensor) -> Tensor:
-        return finite_rows(normalize_rows(logits - logits.mean(dim=1, keepdim=True)))
+    def _messages(self, part: PublicPart, arrived: Sequence[Tensor]) -> Tensor:
+        told = self._told(part, arrived)
+        return finite_rows(normalize_rows(told - told.mean(dim=1, keepdim=True)))
 
     def _inputs(self, messages: Tensor) -> dict[str, Any]:
         return {"rows": messages}
