@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.limits import NORM, Limit
 from discreet.methods.parameters import schema
 from discreet.methods.registry import list_methods, load_method
-from discreet.training.private import LARGEST_PARAMETER, keep_finite
+from discreet.training.descent import LARGEST_PARAMETER, keep_finite
 
 
 def accepts(model: type[BaseModel], field: str, value: float) -> bool:

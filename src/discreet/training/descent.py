@@ -30,6 +30,8 @@ ENOUGH_STEPS = 2000
 """Steps after which more of them teach a network little: what 30 passes over 17,000 rows in batches of 256 take."""
 STEPS_OF_A_PASS = 8
 """What the passes of a head are made for: 2,000 training nodes in batches of 256. Fewer nodes take more passes."""
+LARGEST_PARAMETER = 1e6
+"""Features are at most 1e12: products of the two over a million columns stay far below what single precision holds."""
 LARGEST_BATCH = 2048
 """Rows beyond which a larger batch teaches no more per step (and single steps no longer fit a processor's caches)."""
 
@@ -143,6 +145,20 @@ class SGD:
 
 def _arrays(**named: list[Tensor]) -> Arrays:
     return {f"{name} {i}": part.cpu().numpy().copy() for name, parts in named.items() for i, part in enumerate(parts)}
+
+
+@torch.no_grad()
+def keep_finite(parameters: Sequence[Tensor]) -> None:
+    """Bring every parameter within :data:`LARGEST_PARAMETER`; what is no number becomes zero.
+
+    Parameters are functions of released values, so this is free. With it no encoding of features that a graph may hold
+    overflows, whatever noise and learning rates did.
+    """
+    for parameter in parameters:
+        parameter.nan_to_num_(nan=0.0, posinf=LARGEST_PARAMETER, neginf=-LARGEST_PARAMETER)
+    together: list[Tensor] = list(parameters)
+    torch._foreach_clamp_max_(together, LARGEST_PARAMETER)
+    torch._foreach_clamp_min_(together, -LARGEST_PARAMETER)
 
 
 def cosine(step: int, steps: int) -> float:
@@ -302,6 +318,7 @@ def _descend(
             one_pass()
             if progress is not None:
                 progress(title, number + 1, passes)
+    keep_finite(list(network.parameters()))  # of released rows that noise made huge a network may learn no number
 
 
 def _passes(

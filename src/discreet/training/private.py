@@ -13,14 +13,10 @@ from discreet.arrays import FloatArray
 from discreet.mechanisms.curator import Curator
 from discreet.ops.clipping import trainable, views_of
 from discreet.ops.sparse import one_thread_if
-from discreet.training.descent import SGD, SMALL_BATCH, Adam, Progress, cosine
+from discreet.training.descent import SGD, SMALL_BATCH, Adam, Progress, cosine, keep_finite
 
 Optimizer = Literal["adam", "sgd"]
 Schedule = Literal["cosine", "constant"]
-
-
-LARGEST_PARAMETER = 1e6
-"""Features are at most 1e12: products of the two over a million columns stay far below what single precision holds."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +78,6 @@ def _to_tensor_like(answer: FloatArray, like: Tensor) -> Tensor:
         return torch.from_numpy(answer).to(like)
     fetched = torch.empty(answer.shape, dtype=like.dtype, pin_memory=True)
     return fetched.copy_(torch.from_numpy(answer)).to(like.device, non_blocking=True)
-
-
-@torch.no_grad()
-def keep_finite(parameters: Sequence[Tensor]) -> None:
-    """Bring every parameter within :data:`LARGEST_PARAMETER`; what is no number becomes zero.
-
-    Parameters are functions of released values, so this is free. With it no encoding of features that a graph may hold
-    overflows, whatever noise and learning rates did.
-    """
-    for parameter in parameters:
-        parameter.nan_to_num_(nan=0.0, posinf=LARGEST_PARAMETER, neginf=-LARGEST_PARAMETER)
-    together: list[Tensor] = list(parameters)
-    torch._foreach_clamp_max_(together, LARGEST_PARAMETER)
-    torch._foreach_clamp_min_(together, -LARGEST_PARAMETER)
 
 
 class _Average:

@@ -67,4 +67,8 @@ def test_a_graph_beyond_memory_is_refused_with_the_number(monkeypatch: pytest.Mo
     graph = small_graph(np.random.default_rng(0), num_nodes=12)
     with pytest.raises(UnsupportedError, match=r"12 nodes at epsilon 1 makes about 18 edges.*lap-graph"):
         DPGCN(Privacy(EdgeLevel(), 1.0), mechanism="edge-rand", **QUICK).fit(graph)  # type: ignore[arg-type]
-    DPGCN(Privacy(EdgeLevel(), 1.0), mechanism="lap-graph", **QUICK).fit(graph)  # type: ignore[arg-type]
+    counted = DPGCN(Privacy(EdgeLevel(), 1.0), mechanism="lap-graph", **QUICK)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match=r"12 nodes may make 66 edges.*count_share"):  # every cell, by chance
+        counted.fit(graph)
+    monkeypatch.setattr(estimator, "free_bytes", lambda: 6000)
+    counted.fit(graph)

@@ -124,7 +124,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
-        return Claim(self.checked_privacy().epsilon, "DP-GNN, theorem 1 with noise layer by layer as printed")
+        return Claim(self.checked_privacy().epsilon, "DP-GNN, noise for one layer given to each")
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
         drafts = self._rigorous_stages(public, level)

@@ -36,6 +36,8 @@ from discreet.training.descent import Progress
 BYTES_OF_A_CELL = 80
 """Of an edge of the noisy graph, at the peak: 61 were measured with SAGE on PubMed at ε = 1 (52 million edges, 3.2 GB),
 and GCN holds a copy with self-loops."""
+RARELY_MORE = 14
+"""Scales of Laplace noise: more of them come once in two million draws."""
 WORTH_ASKING = GIB
 """Below this nothing is refused."""
 MOST_FALSE_EDGES = 1_000_000
@@ -183,13 +185,23 @@ def _noisy_cells(released: Any) -> IntArray:
 
 def _check_memory(facts: PublicFacts, stage: Stage) -> None:
     """Refuse a noisy graph that would not fit, by public facts and what the machine has free."""
-    if not isinstance(stage.query, FlippedCells) or not stage.is_private:
+    query = stage.query
+    if not stage.is_private or not isinstance(query, FlippedCells | LargestCells):
         return
-    edges = stage.query.cells.count * stage.query.flip_rate
+    if isinstance(query, FlippedCells):
+        edges, way_out = query.cells.count * query.flip_rate, "mechanism=lap-graph, or a larger epsilon"
+        makes = f"EdgeRand on {facts.num_nodes:,} nodes at epsilon {query.epsilon:g} makes about {edges:,.0f} edges"
+    else:
+        edges, way_out = min(query.cells.count, RARELY_MORE * _count_noise(stage)), "a larger count_share or epsilon"
+        makes = f"LapGraph on {facts.num_nodes:,} nodes may make {edges:,.0f} edges by the noise on their number alone"
     needed, free = edges * BYTES_OF_A_CELL, free_bytes()
     if needed > max(free, WORTH_ASKING):
-        raise UnsupportedError(
-            f"EdgeRand on {facts.num_nodes:,} nodes at epsilon {stage.query.epsilon:g} makes about {edges:,.0f} edges, "
-            f"which take about {needed / GIB:.1f} GiB of memory, and {free / GIB:.1f} GiB are free: "
-            "use mechanism=lap-graph, or a larger epsilon"
-        )
+        sizes = f"which take about {needed / GIB:.1f} GiB of memory, and {free / GIB:.1f} GiB are free"
+        raise UnsupportedError(f"{makes}, {sizes}: use {way_out}")
+
+
+def _count_noise(stage: Stage) -> float:
+    """The scale of the noise on the number of edges, beside that on cells, which the stage shows."""
+    assert isinstance(stage.query, LargestCells)
+    share = stage.query.count_share
+    return stage.noise_std * (1 - share) / share
