@@ -30,6 +30,7 @@ MEANT = {
     ("WeighsClasses", "_check_settings"),
     ("DPMLPClassifier", "_learning_rate"),
     ("GAP", "_starts_from_evidence"),
+    ("ProgressiveClassifier", "_starts_from_evidence"),
     ("GAP", "_why_no_weights"),
     ("SimGAT", "_config"),
 }
