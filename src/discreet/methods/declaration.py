@@ -16,9 +16,9 @@ NO_NOISY_STEPS = ("none", "edge")
 PROTECTED = (*EDGE, *NOISY_STEPS)
 DIVIDES_BY_DEGREES = "it divides by degrees, and a mean over weights of 0.001 and 1 moves twice as far as one without"
 """Why a method that averages refuses weights of edges."""
-AS_FAR_AS_CHIEN = (
-    "noisy steps take every training node: 300 of them at a rate of 0.01 that falls, with weights averaged, which go "
-    "as far as 100 epochs in batches of 64 at 0.001, the paper's, on 1,900 nodes"
+STEPS_OF_CHIEN = (
+    "noisy steps take every training node: 300 of them at a rate of 0.01 that falls along a cosine, with weights "
+    "averaged. Rates add up to 1.5; those of the paper (100 epochs in batches of 64 at 0.001) to 3 on 1,900 nodes"
 )
 """How presets with the settings of Chien et al. 2023 take noisy steps."""
 BATCHES_OF_CHIEN = (

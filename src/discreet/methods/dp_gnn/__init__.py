@@ -1,6 +1,6 @@
 """DP-GNN: a graph network on degree-bounded ego-nets, by noisy clipped gradients."""
 
-from discreet.methods.declaration import AS_FAR_AS_CHIEN, Declaration, Difference, Preset
+from discreet.methods.declaration import STEPS_OF_CHIEN, Declaration, Difference, Preset
 
 DP_GNN = Declaration(
     name="dp-gnn",
@@ -91,7 +91,7 @@ DP_SAGE = Declaration(
                     "sampling does not bound that)"
                 ),
                 Difference(
-                    AS_FAR_AS_CHIEN,
+                    STEPS_OF_CHIEN,
                     about=("steps", "learning_rate", "batch_size"),
                 ),
                 Difference(

@@ -1,11 +1,11 @@
 """DPDGC: features beside noisy, cached embeddings of adjacency rows."""
 
 from discreet.methods.declaration import (
-    AS_FAR_AS_CHIEN,
     BATCHES_OF_CHIEN,
     EDGE,
     NO_NOISY_STEPS,
     PROTECTED,
+    STEPS_OF_CHIEN,
     Declaration,
     Difference,
     Preset,
@@ -77,7 +77,7 @@ DPDGC = Declaration(
                     levels=("none",),
                 ),
                 Difference(
-                    AS_FAR_AS_CHIEN,
+                    STEPS_OF_CHIEN,
                     about=("steps", "step_size", "embedding_steps", "embedding_step_size", "embedding_batch"),
                     levels=PROTECTED,
                 ),

@@ -1,11 +1,11 @@
 """GAP: noisy aggregation of encoded features, cached."""
 
 from discreet.methods.declaration import (
-    AS_FAR_AS_CHIEN,
     BATCHES_OF_CHIEN,
     EDGE,
     NO_NOISY_STEPS,
     NOISY_STEPS,
+    STEPS_OF_CHIEN,
     Declaration,
     Difference,
     Preset,
@@ -63,7 +63,7 @@ GAP = Declaration(
                     levels=NOISY_STEPS,
                 ),
                 Difference(
-                    AS_FAR_AS_CHIEN,
+                    STEPS_OF_CHIEN,
                     about=("steps", "step_size", "head_steps", "head_step_size"),
                     levels=NOISY_STEPS,
                 ),
