@@ -20,7 +20,7 @@ from discreet.cli.boundary import bugs_named, exit_code
 SUMMARIES = {
     "train": "Train a model within a budget, and release it.",
     "plan": "Show what training would ask of private data.",
-    "methods": "List the methods, and the levels that each supports.",
+    "methods": "List the methods, or the parameters of one.",
     "data": "List the datasets, or say what would be read of one.",
     "predict": "Predict the class of every node of a graph.",
     "evaluate": "Measure a release on labelled data.",

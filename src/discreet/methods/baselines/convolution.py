@@ -165,6 +165,8 @@ class GAT(ConvolutionClassifier):
 
     Parameters
     ----------
+    heads
+        How many attend in each hidden layer, each with outputs of its own.
     residual
         Whether a second map of a node's own row is added in every layer. None: with 1,000 training nodes or more; on
         fewer it has too many weights to learn.

@@ -143,7 +143,9 @@ class LPGNN(WeighsClasses):
     aggregation
         ``symmetric`` or ``mean``; directed graphs always use ``mean``.
     model
-        ``sage``, ``gcn`` or ``gat`` (with ``heads``).
+        ``sage``, ``gcn`` or ``gat``.
+    heads
+        Of ``gat``: each attends by itself in the hidden layer.
     loss
         ``drop``, ``forward`` or ``plain``; see ``NoisyLabelLoss``.
     hidden, layers, activation, dropout, learning_rate, weight_decay, epochs
