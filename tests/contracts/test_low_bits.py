@@ -38,8 +38,9 @@ GAUSSIAN = ("gaussian", dpsgd.MECHANISM)
 CHOICES = ("mechanism", "noise")
 """Parameters by which methods name the kind of noise: every one that a method knows is attacked."""
 LEFT_OUT = {"structure_share": 0.5}
-ENOUGH = 100
-"""Numbers of which some rule a wrong value out, and with exact noise the true one too: about one in twenty does."""
+ENOUGH = 300
+"""So many numbers of one fit that some rule a wrong value out, and with exact noise the true one too: about one in thirty
+does, and which ones hangs on the processor's roundings."""
 SEED = 11
 
 
@@ -218,9 +219,11 @@ NOISY = [case for case in EVERY if _mechanisms(case) & {*GAUSSIAN}]
 @pytest.mark.parametrize("case", NOISY, ids=_name)
 def test_inverting_the_sampler_is_certain_of_floating_point_noise_and_of_no_answer(case: MethodCase) -> None:
     """A value is ruled out where no normal number that NumPy can draw leads from it to the answer."""
-    for stage, true, other, count in _verdicts(_answers(case, _in_floating_point)):
+    floating, honest = _verdicts(_answers(case, _in_floating_point)), _verdicts(_honest_answers(case))
+    for stage, true, _, _ in floating:
         assert true == 0, stage.name  # never the true value
-        assert other > 0 or count < ENOUGH, stage.name  # and any other by some of the numbers
-    for stage, true, other, count in _verdicts(_honest_answers(case)):
+    for stage, true, other, count in honest:
         assert abs(true - other) <= 5 / math.sqrt(count), stage.name
-        assert true > 0 or count < ENOUGH, stage.name  # on the grid the true value is "ruled out" too
+    if sum(count for *_, count in honest) >= ENOUGH:
+        assert any(other > 0 for _, _, other, _ in floating)  # any other value by some of the numbers
+        assert any(true > 0 for _, true, _, _ in honest)  # and on the grid the true one is "ruled out" too
