@@ -17,8 +17,9 @@ PROTECTED = (*EDGE, *NOISY_STEPS)
 DIVIDES_BY_DEGREES = "it divides by degrees, and a mean over weights of 0.001 and 1 moves twice as far as one without"
 """Why a method that averages refuses weights of edges."""
 STEPS_OF_CHIEN = (
-    "noisy steps take every training node: 300 of them at a rate of 0.01 that falls along a cosine, with weights "
-    "averaged. Rates add up to 1.5; those of the paper (100 epochs in batches of 64 at 0.001) to 3 on 1,900 nodes"
+    "noisy steps take every training node: 300 of them at a rate of 0.01 that falls along a cosine, with averaged "
+    "weights for networks. The rates of all steps add up to 1.5; those of the paper (100 epochs in batches of 64 at "
+    "0.001) to 3 on 1,900 training nodes"
 )
 """How presets with the settings of Chien et al. 2023 take noisy steps."""
 BATCHES_OF_CHIEN = (
@@ -26,6 +27,15 @@ BATCHES_OF_CHIEN = (
     "larger ones from 1,300 training nodes on), where the paper has 64, or 256 on Facebook and PubMed, or no batches"
 )
 """... and how they train without noise."""
+UNIT_OF_CHIEN = (
+    "where nodes own their outgoing edges, a friendship stands in two units; the paper's unit holds its row and its "
+    "column of the adjacency matrix"
+)
+"""... and what one unit is there."""
+NULL_ROWS = (
+    "with change=null a removed node leaves a row of zeros and the number of nodes is public; in the paper the row goes"
+)
+"""How the number of nodes stays public."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """DPAR: noisy PageRank picks whom a node averages, then noisy clipped gradients."""
 
-from discreet.methods.declaration import Declaration, Difference, Preset
+from discreet.methods.declaration import NULL_ROWS, Declaration, Difference, Preset
 
 DPAR = Declaration(
     name="dpar",
@@ -33,8 +33,8 @@ DPAR = Declaration(
                 ),
                 Difference("no node stands in more than `users` other rows: the paper bounds no number of rows"),
                 Difference(
-                    "q' = 1: who loses a secret draw must stay as a null row, so that the paper's 9% would leave six "
-                    "of 70 rows (the paper takes its 70 rows among the 9%, which tells who was drawn)",
+                    "q' = 1: a node that is not drawn must stay as a row of zeros, so that the paper's 9% would leave "
+                    "six of 70 rows (the paper takes its 70 rows among the 9%, which tells who was drawn)",
                     about=("node_rate", "sources"),
                 ),
                 Difference(
@@ -50,6 +50,7 @@ DPAR = Declaration(
                 Difference(
                     "steps are Adam's, where the paper's algorithm 2 writes plain ones; hidden rows are normalised"
                 ),
+                Difference(NULL_ROWS),
                 Difference("alpha is the restart of the plain walk, which ISTA reads as alpha/(2 - alpha)"),
             ),
         )

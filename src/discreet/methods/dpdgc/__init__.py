@@ -4,8 +4,10 @@ from discreet.methods.declaration import (
     BATCHES_OF_CHIEN,
     EDGE,
     NO_NOISY_STEPS,
+    NOISY_STEPS,
     PROTECTED,
     STEPS_OF_CHIEN,
+    UNIT_OF_CHIEN,
     Declaration,
     Difference,
     Preset,
@@ -59,6 +61,7 @@ DPDGC = Declaration(
                     "Z is made with the weights whose rows have norm 1e-8; the paper's code scales a copy "
                     "(docs/dpdgc.md)",
                     about=("row_norm",),
+                    levels=PROTECTED,
                 ),
                 Difference(
                     "at edge level the network on features has two layers and is trained first, and the head reads its "
@@ -69,13 +72,16 @@ DPDGC = Declaration(
                 ),
                 Difference(
                     "the head reads Z over its noise (at edge level with long rows damped, elsewhere along its "
-                    "strongest directions), where the paper adds a bias and normalises rows"
+                    "strongest directions), where the paper adds a bias and normalises rows",
+                    levels=PROTECTED,
                 ),
-                Difference("rows are normalised before the activation while W is trained"),
+                Difference("hidden rows are normalised, before the activation while W is trained"),
                 Difference(
-                    "without privacy features and rows get a network each, and two weights, fitted on folds, join them",
+                    "without privacy features and rows get a network each, and two weights, fitted on folds, join "
+                    "them; the network on rows trains twice the epochs at a rate of 0.003, in larger batches",
                     levels=("none",),
                 ),
+                Difference(UNIT_OF_CHIEN, levels=NOISY_STEPS),
                 Difference(
                     STEPS_OF_CHIEN,
                     about=("steps", "step_size", "embedding_steps", "embedding_step_size", "embedding_batch"),

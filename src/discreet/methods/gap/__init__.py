@@ -6,6 +6,7 @@ from discreet.methods.declaration import (
     NO_NOISY_STEPS,
     NOISY_STEPS,
     STEPS_OF_CHIEN,
+    UNIT_OF_CHIEN,
     Declaration,
     Difference,
     Preset,
@@ -73,7 +74,8 @@ GAP = Declaration(
                     levels=NO_NOISY_STEPS,
                 ),
                 Difference("clip_norm is 1, and the paper names none", about=("clip_norm",), levels=NOISY_STEPS),
-                Difference("hidden rows are normalised each by itself, and rows are centred before they are told"),
+                Difference(UNIT_OF_CHIEN, levels=NOISY_STEPS),
+                Difference("hidden rows are normalised each by itself, and rows are centred before they are summed"),
                 Difference(
                     "hops enter the head over their noise, with long rows damped, and it has a linear path beside its "
                     "layers"

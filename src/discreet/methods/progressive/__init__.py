@@ -91,7 +91,7 @@ PROGAP = Declaration(
                 ),
                 Difference(
                     "hidden rows are normalised each by itself, where the paper normalises by batch; rows are centred "
-                    "before they are told, and sums enter over their noise, with long rows damped"
+                    "before they are summed, and sums enter over their noise, with long rows damped"
                 ),
                 Difference("no best epoch is chosen; the learning rate falls along a cosine"),
                 Difference(
