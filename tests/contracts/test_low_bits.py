@@ -39,8 +39,9 @@ CHOICES = ("mechanism", "noise")
 """Parameters by which methods name the kind of noise: every one that a method knows is attacked."""
 LEFT_OUT = {"structure_share": 0.5}
 ENOUGH = 300
-"""So many numbers of one fit that some rule a wrong value out, and with exact noise the true one too: about one in thirty
-does, and which ones hangs on the processor's roundings."""
+"""So many numbers of one fit that some rule a wrong value out, and with exact noise the true one too: about one in
+thirty does, and which ones hangs on the processor's roundings.
+"""
 SEED = 11
 
 
