@@ -9,6 +9,7 @@ import pytest
 
 from discreet.bench.suite import read_suite, suite_names
 from discreet.bench.trials import with_preset
+from discreet.methods.registry import list_methods
 from tests.bench.helpers import written
 from tests.cli.helpers import refused, run, small_graph_file
 
@@ -43,11 +44,39 @@ def test_bench_runs_a_suite_with_a_preset(capsys: pytest.CaptureFixture[str], tm
     assert "no method with preset" in refused(capsys, "bench", path, "--list", "--preset", "papre")
 
 
-@pytest.mark.parametrize("name", [name for name in suite_names() if name not in ("smoke", "networks", "speed")])
+@pytest.mark.parametrize("name", [name for name in suite_names() if name not in ("networks", "speed")])
 def test_every_suite_of_a_paper_can_be_run_with_it(capsys: pytest.CaptureFixture[str], name: str) -> None:
     code, out, err = run(capsys, "bench", name, "--list", "--preset", "paper", "--json")
     assert code == 0, err
     assert json.loads(out)["rows"]
+
+
+def test_a_case_of_every_method_becomes_those_that_have_the_preset(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    suite = 'title = "s"\ndatasets = ["csbm"]\n[[cases]]\nmethod = "*"\nlevel = "local"\nepsilon = 1\n'
+    code, out, _ = run(capsys, "bench", str(written(tmp_path, suite)), "--list", "--preset", "paper", "--json")
+    assert code == 2, "most methods have no local level, as without a preset"
+    suite = suite.replace('"local"', '"*"')
+    code, out, err = run(capsys, "bench", str(written(tmp_path, suite)), "--list", "--preset", "paper", "--json")
+    assert code == 0, err
+    found = {(row["name"], row["method"]) for row in json.loads(out)["rows"]}
+    having = {name for name, declared in list_methods().items() if "paper" in declared.presets}
+    assert found == {(f"{name}, preset paper", name) for name in having}
+
+
+def test_a_line_that_a_suite_has_for_a_preset_is_not_made_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It comes first, whatever the order of the suite: it has the settings that were meant for the preset."""
+    case = '[[cases]]\nmethod = "gcon"\nlevel = "edge"\nepsilon = [1, 4]\n'
+    own = case.replace("[1, 4]", "4") + 'name = "gcon, preset paper"\nsettings = { preset = "paper", steps = 3 }\n'
+    path = written(tmp_path, 'title = "s"\ndatasets = ["csbm"]\n' + case + own)
+    cases = with_preset(read_suite(str(path)), "paper").cases
+    assert [case.settings for case in cases] == [{"preset": "paper", "steps": 3}, {"preset": "paper"}]
+    code, out, err = run(capsys, "bench", str(path), "--list", "--preset", "paper", "--json")
+    assert code == 0, err
+    assert sorted(row["epsilon"] for row in json.loads(out)["rows"]) == ["1", "4"]
 
 
 def test_what_a_case_sets_stays_with_a_preset() -> None:

@@ -298,21 +298,23 @@ def with_preset(suite: Suite, preset: str) -> Suite:
     """The cases of methods that have the preset, which decides what the suite leaves open; names say so.
 
     Settings that a case gives are kept, since they are what tells it from others, and so are grids, and tables and
-    figures that pick no line by its name. Cases that name the preset themselves stay as they are, and another preset's
-    are left out; so are printed figures, and coordinates that no case has any more.
+    figures that pick no line by its name. Cases that name the preset themselves stay as they are and come first, and
+    another preset's are left out; so are printed figures, and coordinates that no case has any more.
     """
     from discreet.methods.registry import list_methods
 
-    known, cases = list_methods(), []
+    having = [name for name, declared in list_methods().items() if preset in declared.presets]
+    named: list[Case] = []
+    made: list[Case] = []
     for case in suite.cases:
-        if case.method not in known or preset not in known[case.method].presets:
-            continue
         own = case.settings.get("preset")
-        if own not in (None, preset):
-            continue
-        name = case.name if own == preset else f"{case.name or case.method}, preset {preset}"
-        changed = {"name": name, "settings": {**case.settings, "preset": preset}, "paper": {}}
-        cases.append(case.model_copy(update=changed))
+        for method in having if case.method == EVERY else [case.method]:
+            if method not in having or own not in (None, preset):
+                continue
+            name = case.name if own == preset else f"{case.name or method}, preset {preset}"
+            changed = {"name": name, "method": method, "settings": {**case.settings, "preset": preset}, "paper": {}}
+            (named if own == preset else made).append(case.model_copy(update=changed))
+    cases = [*named, *made]
     if not cases:
         raise ParameterError(f"suite {suite.name} has no method with preset {preset!r}")
     axes = {key for case in suite.cases for key in (*map(grid_key, case.grid), *case.data_grid)}
@@ -329,6 +331,14 @@ def with_preset(suite: Suite, preset: str) -> Suite:
         if "name" not in table.where
     ]
     return suite.model_copy(update={"cases": cases, "figures": figures, "tables": tables})
+
+
+def first_in_each_place(entries: Iterable[Entry]) -> list[Entry]:
+    """Of entries with the same coordinates and seed the first: a suite may have a line for a preset already."""
+    found: dict[tuple[str, int], Entry] = {}
+    for entry in entries:
+        found.setdefault((repr(sorted(entry.at.items())), entry.trial.seed), entry)
+    return list(found.values())
 
 
 def paper_only(suite: Suite) -> Iterator[Entry]:

@@ -45,11 +45,13 @@ class TrialOptions:
     def read(self, suite: Suite) -> tuple[list[Entry], list[Entry]]:
         """The trials that are wanted, and what tables show of others: figures that a paper printed."""
         from discreet.bench.tables import check_layout
-        from discreet.bench.trials import expand, paper_only, select, with_preset
+        from discreet.bench.trials import expand, first_in_each_place, paper_only, select, with_preset
 
         if self.preset is not None:
             suite = with_preset(suite, self.preset)
         entries, printed = expand(suite, seeds=self.seeds, first_seed=self.first_seed), list(paper_only(suite))
+        if self.preset is not None:
+            entries = first_in_each_place(entries)
         check_layout(suite, [*entries, *printed])
         return select(entries, self.only or ()), [] if self.only else printed
 
