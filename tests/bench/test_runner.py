@@ -208,6 +208,22 @@ def test_listings(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"method", "level", "dataset", "seeds"} <= rows[0].keys()
 
 
+def test_a_listing_says_what_can_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A graph that is absent, and a line that only holds what a paper printed, do not look like what runs."""
+    root = ["--data-root", str(tmp_path)]
+    assert main(["bench", "dpgnn-table1", "--list", "--json", *root]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    said = {row["dataset"]: row["status"] for row in rows}
+    assert said["cSBM, 50,000 nodes"] == "runs"
+    assert said["ogbn-arxiv"] == "graph is absent"
+    assert any(row["paper"] == "63.934" for row in rows)
+    assert main(["bench", "dpdgc-table2", "--list", "--json", *root]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    alone = [row for row in rows if row["dataset"] == "facebook, the paper's"]
+    assert alone
+    assert {row["status"] for row in alone} == {"only printed"}
+
+
 def test_time_left_is_guessed_from_like_trials() -> None:
     quick, slow = trials(2, 3), trials(3, 3)
     took = {quick[0].id: 2.0, slow[0].id: 8.0}

@@ -49,6 +49,10 @@ def test_smoke_holds_every_method_at_every_level() -> None:
         ('method = "gap"\nlevel = "edge"\nepsilon = 1\nmetod = 3', "method"),
         ('method = "gap"\nlevel = "edge"\nepsilon = [1, 4]\npaper = { cora = 3 }', "2 budgets"),
         ('method = "gap"\nlevel = "edge"\nepsilon = 1\npaper = { coar = 3 }', "cora"),
+        (
+            'method = "gap"\nlevel = "edge"\nepsilon = 1\ngrid = { hops = [1, 2] }\npaper = { cora = 3 }',
+            "but 2 budgets and",
+        ),
         ('method = "gcn"\nlevel = "edge"\nepsilon = 1', "does not support"),
         ('measure = "hop-over-scipi"', "hop-over-scipy"),
         ('name = "nothing"', "paper figures"),
@@ -97,6 +101,20 @@ def test_trials_survive_json_and_differ_in_their_address() -> None:
     assert len({trial.cell for trial in trials}) == 2
     free = Trial("cora", "75/10/15", "gcn", "none", math.inf, "auto", {}, 0)
     assert Trial.from_json(free.to_json()).id == free.id
+
+
+def test_a_grid_has_a_printed_figure_for_each_point() -> None:
+    """Levels first, then budgets, then the grid; alone where the graph is not among those that run."""
+    text = (
+        TINY + '\n[[cases]]\nname = "x"\nmethod = "gap"\nlevel = "edge"\nepsilon = [1, 2]\ngrid = { hidden = [4, 8] }\n'
+    )
+    text += 'datasets = ["cora"]\npaper = { cora = [10, 11, 20, 21], photo = [30, 31, 40, 41] }\n'
+    read = suite(text)
+    for entries, figures in ((expand(read), [10, 11, 20, 21]), (paper_only(read), [30, 31, 40, 41])):
+        places = {
+            (entry.at["epsilon"], entry.at["hidden"]): entry.paper for entry in entries if entry.at["name"] == "x"
+        }
+        assert places == dict(zip([(1.0, 4), (1.0, 8), (2.0, 4), (2.0, 8)], figures, strict=True))
 
 
 def test_grids_and_seeds() -> None:

@@ -45,14 +45,21 @@ def with_options(text: str, options: Mapping[str, Any]) -> str:
     return f"{kind.lower()}:" + ",".join(f"{key}={json.dumps(value)}" for key, value in sorted(merged.items()))
 
 
+def is_here(name: str, root: Path | None) -> bool:
+    """Whether a graph can be had without a download."""
+    if name.partition(":")[0] in GENERATORS:
+        return True
+    if is_path(name):
+        return expand_home(name).exists()
+    return any(find(name).where(place) is not None for place in data_roots(root))
+
+
 def missing(name: str, root: Path | None) -> str | None:
     """Why a graph cannot be had here, or None. A graph that can be downloaded is, once."""
-    if name.partition(":")[0] in GENERATORS:
+    if is_here(name, root):
         return None
     if is_path(name):
-        return None if expand_home(name).exists() else f"there is nothing at {name}"
-    if any(find(name).where(place) is not None for place in data_roots(root)):
-        return None
+        return f"there is nothing at {name}"
     try:
         load(name, root)
     except DataNotFoundError as error:

@@ -164,9 +164,9 @@ def _entries_of_case(suite: Suite, case: Case, seeds: int | None, first_seed: in
         return
     first = first_seed if first_seed is not None else _or(case.first_seed, suite.first_seed)
     count = seeds if seeds is not None else _or(case.seeds, suite.seeds)
-    budgets, printed = list(_budgets(suite, case)), _printed(suite, case)
-    places = itertools.product(enumerate(budgets), _datasets(suite, case), _grid(case.grid))
-    for (place, (method, level, epsilon)), (dataset, options), grid in places:
+    budgets, grid_points, printed = list(_budgets(suite, case)), list(_grid(case.grid)), _printed(suite, case)
+    places = itertools.product(enumerate(budgets), _datasets(suite, case), enumerate(grid_points))
+    for (row, (method, level, epsilon)), (dataset, options), (column, grid) in places:
         at = {
             "name": _name(case, method),
             "method": method,
@@ -181,7 +181,8 @@ def _entries_of_case(suite: Suite, case: Case, seeds: int | None, first_seed: in
         graph = with_options(_spec(suite, dataset), options)
         chosen = {key: value for key, value in grid.items() if value != DEFAULT}
         settings = {**_admitted_settings(case, method), **case.settings, **chosen}
-        paper = _figure(printed, dataset, place, len(budgets), suite, case)
+        place, points = row * len(grid_points) + column, len(budgets) * len(grid_points)
+        paper = _figure(printed, dataset, place, points, suite, case)
         for seed in range(first, first + count):
             spec = _normal(level)
             trial = Trial(graph, at["split"], method, spec, epsilon, case.delta, settings, seed, case.measure)
@@ -350,38 +351,42 @@ def paper_only(suite: Suite) -> Iterator[Entry]:
                 f"suite {suite.name}: case {case.name!r} has no method: such a line needs a name and paper figures"
             )
         run_on = {dataset for dataset, _ in _datasets(suite, case)} if runs else set()
+        name = case.name or case.method
         budgets = [
             (level, math.inf if level == "none" else epsilon)
             for level in case.level or ["none"]
             for epsilon in (case.epsilon if level != "none" else [math.inf]) or [math.inf]
         ]
+        points = list(itertools.product(budgets, _grid(case.grid)))
         for dataset, figures in _printed(suite, case).items():
             if dataset in run_on:
                 continue
-            for place, (level, epsilon) in enumerate(budgets):
-                at = {"name": case.name or case.method, "method": case.method or "", "dataset": dataset, "split": ""}
-                trial = Trial(dataset, "", f"{PRINTED}{at['name']}", level, epsilon, "auto", {}, 0)
-                paper = _figure({dataset: figures}, dataset, place, len(budgets), suite, case)
-                yield Entry(trial, case, {**at, "level": level, "epsilon": epsilon}, paper)
+            for place, ((level, epsilon), grid) in enumerate(points):
+                at = {"name": name, "method": case.method or "", "dataset": dataset, "split": "", "level": level}
+                trial = Trial(dataset, "", f"{PRINTED}{name}", level, epsilon, "auto", grid, 0)
+                paper = _figure({dataset: figures}, dataset, place, len(points), suite, case)
+                coordinates = {grid_key(key): value for key, value in grid.items()}
+                yield Entry(trial, case, {**at, "epsilon": epsilon, **coordinates}, paper)
 
 
 def _printed(suite: Suite, case: Case) -> dict[str, list[float | None]]:
     """The paper's figures by graph, in its one spelling."""
-    if case.paper and (case.grid or case.data_grid):
-        raise ParameterError(f"suite {suite.name}, case {case.name!r}: paper figures do not go with a grid")
+    if case.paper and case.data_grid:
+        raise ParameterError(f"suite {suite.name}, case {case.name!r}: paper figures do not go with a data grid")
     return {_shown_as(suite, dataset): figures for dataset, figures in case.paper.items()}
 
 
 def _figure(
-    printed: Mapping[str, list[float | None]], dataset: str, place: int, budgets: int, suite: Suite, case: Case
+    printed: Mapping[str, list[float | None]], dataset: str, place: int, points: int, suite: Suite, case: Case
 ) -> float | None:
-    """What the paper prints for the budget at this place: one figure a budget, in the order of levels and ε."""
+    """What the paper prints at this place: one figure for each level, ε and point of the grid, in this order."""
     figures = printed.get(dataset)
     if figures is None:
         return None
-    if len(figures) != budgets:
+    if len(figures) != points:
+        which = "budgets and points of the grid" if case.grid else "budgets"
         raise ParameterError(
-            f"suite {suite.name}, case {case.name!r}: {len(figures)} paper figures for {dataset}, but {budgets} budgets"
+            f"suite {suite.name}, case {case.name!r}: {len(figures)} paper figures for {dataset}, but {points} {which}"
         )
     return figures[place]
 

@@ -18,6 +18,7 @@ from discreet.limits import SEED, THREADS, TRIALS
 if TYPE_CHECKING:
     from discreet.bench.runner import Outcome
     from discreet.bench.suite import Suite
+    from discreet.bench.summary import Cell
     from discreet.bench.trials import Entry
 
 OUT = "bench-results"
@@ -123,7 +124,7 @@ def bench(
     wanted = read_suite(suite) if metric is None else with_metric(read_suite(suite), metric)
     entries, printed = trials.read(wanted)
     if listing:
-        _list_cells(entries, as_json)
+        _list_cells(entries, printed, how.data_root, as_json)
         return
     folder = out or Path(OUT) / wanted.name
     check_places(beside=folder / RESULTS)
@@ -159,13 +160,33 @@ def _without_suite(listing: bool, as_json: bool) -> None:
     print_rows([{"suite": s.name, "seeds": s.seeds, "title": s.title} for s in suites], as_json)
 
 
-def _list_cells(entries: Sequence[Entry], as_json: bool) -> None:
+def _list_cells(entries: Sequence[Entry], printed: Sequence[Entry], root: Path | None, as_json: bool) -> None:
+    """Every cell, with what its paper prints, and whether it can run: whether its graph is here."""
+    from discreet.bench.graphs import is_here
     from discreet.bench.summary import cells
     from discreet.bench.tables import shown
 
     keys = list(dict.fromkeys(key for entry in entries for key in entry.at))
-    rows = [{**{key: shown(cell.at.get(key)) for key in keys}, "seeds": cell.wanted} for cell in cells(entries, {})]
-    print_rows(rows, as_json)
+    graphs = {entry.at["dataset"]: entry.trial.dataset for entry in entries}
+    here = {name for name, graph in graphs.items() if not graph or is_here(graph, root)}
+
+    def status(cell: Cell) -> str:
+        if not cell.wanted:
+            return "only printed"
+        return "runs" if cell.at["dataset"] in here else "graph is absent"
+
+    print_rows(
+        [
+            {
+                **{key: shown(cell.at.get(key)) for key in keys},
+                "seeds": cell.wanted,
+                "paper": shown(cell.paper),
+                "status": status(cell),
+            }
+            for cell in cells([*entries, *printed], {})
+        ],
+        as_json,
+    )
 
 
 # -------------------------------------------------------------------- results
