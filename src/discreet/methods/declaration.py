@@ -17,23 +17,29 @@ PROTECTED = (*EDGE, *NOISY_STEPS)
 DIVIDES_BY_DEGREES = "it divides by degrees, and a mean over weights of 0.001 and 1 moves twice as far as one without"
 """Why a method that averages refuses weights of edges."""
 STEPS_OF_CHIEN = (
-    "noisy steps take every training node: 300 of them at a rate of 0.01 that falls along a cosine, with averaged "
-    "weights for networks. The rates of all steps add up to 1.5; those of the paper (100 epochs in batches of 64 at "
-    "0.001) to 3 on 1,900 training nodes"
+    "every noisy step uses all training nodes: 300 steps, at a rate that falls from 0.01 to 0, and the weights of a "
+    "network are averaged over them. The paper has 100 epochs in batches of 64 at a rate of 0.001. With 1,900 training "
+    "nodes weights can move half as far in all as they can there, with 5,600 a sixth"
 )
 """How presets with the settings of Chien et al. 2023 take noisy steps."""
 BATCHES_OF_CHIEN = (
-    "training without noise makes 2,000 updates or fewer at a rate that falls along a cosine (batches of 64, and "
-    "larger ones from 1,300 training nodes on), where the paper has 64, or 256 on Facebook and PubMed, or no batches"
+    "training without noise makes at most 2,000 updates, at a rate that falls along a cosine. Batches have 64 nodes, "
+    "and more from 1,300 training nodes on. The paper has batches of 64 (256 on Facebook and PubMed) or none"
 )
 """... and how they train without noise."""
 UNIT_OF_CHIEN = (
-    "where nodes own their outgoing edges, a friendship stands in two units; the paper's unit holds its row and its "
-    "column of the adjacency matrix"
+    "a node owns its outgoing edges here, so that a friendship belongs to both friends. In the paper to replace a node "
+    "is to replace the edges that point to it too (level option edges=promised)"
 )
 """... and what one unit is there."""
+KEYED_EDGES = (
+    "each node keeps those of its edges that a secret key picks, so that no node decides what others keep. The paper "
+    "samples edges in a way that does not bound this"
+)
+"""How degrees are bounded."""
 NULL_ROWS = (
-    "with change=null a removed node leaves a row of zeros and the number of nodes is public; in the paper the row goes"
+    "with change=null a removed node leaves a row of zeros, and the number of nodes is public. In the paper the row "
+    "goes away"
 )
 """How the number of nodes stays public."""
 

@@ -1,6 +1,15 @@
 """DP-GNN: a graph network on degree-bounded ego-nets, by noisy clipped gradients."""
 
-from discreet.methods.declaration import NULL_ROWS, STEPS_OF_CHIEN, UNIT_OF_CHIEN, Declaration, Difference, Preset
+from discreet.methods.declaration import (
+    KEYED_EDGES,
+    NULL_ROWS,
+    PROTECTED,
+    STEPS_OF_CHIEN,
+    UNIT_OF_CHIEN,
+    Declaration,
+    Difference,
+    Preset,
+)
 
 DP_GNN = Declaration(
     name="dp-gnn",
@@ -26,43 +35,46 @@ DP_GNN = Declaration(
             },
             sound=(
                 Difference(
-                    "noise is for all layers together: the paper's, layer by layer, is too little by the square root "
+                    "noise is for all layers together. The paper adds it layer by layer, too little by the square root "
                     "of their number",
                     about=("clipping",),
+                    levels=PROTECTED,
                 ),
             ),
             differs=(
                 Difference(
-                    "gradients are clipped to 1, a constant, divided among all linear maps; the paper clips encoder, "
+                    "gradients are clipped to 1, a constant that all linear maps share. The paper clips encoder, "
                     "aggregation and decoder apart, to a multiple of the 75th percentile of norms on the private data",
                     about=("clip_norm", "clipping"),
+                    levels=PROTECTED,
                 ),
                 Difference(
-                    "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
-                    "sampling does not bound that); a node reads fan_in = 7 neighbours at most, for memory (K = 10, in "
-                    "two rows of the paper's Table 6, wants fan_in=10)",
+                    "a node reads fan_in = 7 neighbours at most, which bounds memory (K = 10, in two rows of the "
+                    "paper's Table 6, wants fan_in=10)",
                     about=("fan_in",),
                 ),
+                Difference(KEYED_EDGES, levels=("node", "neighbor")),
                 Difference(NULL_ROWS, levels=("node",)),
                 Difference(
-                    "every step takes all training nodes, where the paper draws 10,000 (on graphs of that size give "
+                    "every step takes all training nodes, where the paper draws 10,000 (on graphs with so many give "
                     "batch_size=10000)",
                     about=("batch_size",),
                 ),
                 Difference(
-                    "200 steps are taken and noise follows from epsilon, where the paper fixes lambda and stops when "
+                    "200 steps are taken, and noise follows from epsilon. The paper fixes lambda and stops when "
                     "epsilon is spent: to do the same give noise_multiplier, which is 2(K + 1) lambda (16 for lambda = "
                     "1 and K = 7)",
                     about=("noise_multiplier", "steps"),
+                    levels=PROTECTED,
                 ),
-                Difference("the width is 100 (the paper names none), so that gat has its ten heads", about=("hidden",)),
+                Difference("the width is 100, so that gat has its ten heads: the paper names none", about=("hidden",)),
                 Difference(
-                    "hidden rows are normalised, and there is an activation after the aggregation too; with "
-                    "optimizer=sgd steps have momentum 0.9"
+                    "hidden rows are normalised, and an activation follows the aggregation too. With optimizer=sgd "
+                    "steps have momentum 0.9"
                 ),
                 Difference(
-                    "the rest is the row of its Table 6 for ogbn-arxiv with Adam: with optimizer=sgd it has rate 1 and "
-                    "one decoder layer",
+                    "the rest is the row of the paper's Table 6 for ogbn-arxiv with Adam. With SGD that has a rate of "
+                    "1 and one decoder layer",
                     about=("learning_rate", "decoder_layers"),
                 ),
             ),
@@ -90,14 +102,16 @@ DP_SAGE = Declaration(
                 "optimizer": "adam",
             },
             differs=(
+                Difference(KEYED_EDGES),
                 Difference(
-                    "each node keeps its edges by a secret key, so that no node decides what others keep (the paper's "
-                    "sampling does not bound that)"
+                    "a node reads at most 7 neighbours (fan_in), where the paper allows 100: that takes twelve times "
+                    "as long",
+                    about=("fan_in",),
                 ),
                 Difference(
-                    "a node reads 7 of its neighbours at most (fan_in), where the paper has D = 100: reading 100 takes "
-                    "twelve times as long",
-                    about=("fan_in",),
+                    "there is one map before and one after a single round of aggregation, and half of the squared "
+                    "privacy loss goes to its output, in rows of norm 1: the paper names none of these",
+                    about=("output_share", "output_norm", "encoder_layers", "decoder_layers", "layers"),
                 ),
                 Difference(UNIT_OF_CHIEN),
                 Difference(
@@ -105,7 +119,8 @@ DP_SAGE = Declaration(
                     about=("steps", "learning_rate", "batch_size"),
                 ),
                 Difference(
-                    "clip_norm is 1, and the paper names none; hidden rows are normalised", about=("clip_norm",)
+                    "gradients are clipped to norm 1 (the paper names none), and hidden rows are normalised",
+                    about=("clip_norm",),
                 ),
             ),
             levels={"node": "node:owned,max_degree=100,change=replace"},

@@ -25,15 +25,19 @@ DPGCN = Declaration(
             },
             differs=(
                 Difference(
-                    "settings are those with which the code of LPGNet runs a GCN on Cora; the paper tunes them on each "
+                    "settings are those that the code of LPGNet gives for a GCN on Cora. The paper tunes them on each "
                     "graph",
                     about=("hidden", "layers", "dropout", "learning_rate", "epochs"),
                 ),
                 Difference(
-                    "feature rows are scaled to norm 1 and hidden rows normalised; the rate falls along a cosine"
+                    "feature rows are scaled to norm 1, hidden rows are normalised, and the rate falls along a cosine"
                 ),
                 Difference(
-                    "lap-graph is one of the paper's two mechanisms: for the other give mechanism=edge-rand",
+                    "the epoch with the best validation accuracy is kept, which is free: labels are public, and the "
+                    "noisy copy is released"
+                ),
+                Difference(
+                    "of the paper's two mechanisms this is lap-graph: for the other give mechanism=edge-rand",
                     about=("mechanism",),
                 ),
             ),

@@ -62,7 +62,7 @@ class GCON(RestartClassifier):
     loss, loss_width
         ``soft-margin`` or ``pseudo-huber``, and the width at which the latter turns linear.
     ridge
-        Λ. None: 1, or twice its floor (eq. 22) where that is higher. A number below the floor is refused.
+        Λ. None: 1, or twice its floor (eq. 22) where that is higher. A smaller number than that is refused.
     omega
         The share of ε that the linear perturbation keeps for itself.
     bounds

@@ -7,14 +7,14 @@ _COVERS = {"none": "weights+predictions", "local": "weights+predictions"}
 # What LPGNN's paper trains with, and code of SimGAT's too as far as it says; K for features and labels.
 _PAPER = {"x_steps": 16, "y_steps": 2, "hidden": 16, "learning_rate": 0.01, "epochs": 500, "patience": 500}
 _REPORTS = Difference(
-    "reports are averaged as they are (-1, 0, 1) and rows scaled to norm 1, where the paper rectifies reports first: "
-    "that shifts and stretches all of them alike"
+    "reports are averaged as they are (-1, 0, 1), and rows are scaled to norm 1. The paper rectifies reports first, "
+    "which shifts and stretches all of them by the same amount"
 )
 _TUNED = Difference(
     "dropout 0.5 and weight decay 0.001 are constants, where published code of LPGNN sets both for each graph",
     about=("dropout", "weight_decay"),
 )
-_VALIDATED = Difference("the epoch is chosen by noisy reports of validation nodes, never by their labels")
+_VALIDATED = Difference("the best epoch is chosen by the noisy reports of validation nodes, never by their labels")
 
 LPGNN = Declaration(
     name="lpgnn",
@@ -50,18 +50,22 @@ SIMGAT = Declaration(
             settings={**_PAPER, "similarity": "deepwalk", "threshold": "paper"},
             differs=(
                 Difference(
-                    "K' is 16 and the threshold the middle one of the paper's three; it names no best one",
+                    "K' is 16, and the threshold is the middle one of the paper's three: it names no best one",
                     about=("x_steps", "threshold"),
                 ),
                 Difference(
-                    "DeepWalk and node2vec factorise the matrix of walks that their networks fit, for windows of 5, "
-                    "and rows are normalised: the paper leaves window and norm open"
+                    "DeepWalk and node2vec factorise the matrix that word2vec fits to walks, with windows of 5 and "
+                    "normalised rows: the paper leaves window and norm open"
+                ),
+                Difference(
+                    "reports of similar nodes are averaged with equal weights, those of neighbours by the symmetric "
+                    "normalisation: the paper writes one AGGREGATE for both"
                 ),
                 Difference(
                     "width 16, rate 0.01 and 500 epochs are those of LPGNN: this paper names none",
                     about=("hidden", "learning_rate", "epochs"),
                 ),
-                Difference("of each node the 1,000 most similar others are kept at most"),
+                Difference("a node has at most 1,000 similar others, the most similar ones"),
                 _TUNED,
                 _REPORTS,
                 _VALIDATED,

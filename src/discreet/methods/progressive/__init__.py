@@ -1,6 +1,6 @@
 """Stage after stage: networks that read what neighbours were said to be by the stage before (LPGNet, ProGAP)."""
 
-from discreet.methods.declaration import EDGE, NOISY_STEPS, Declaration, Difference, Preset
+from discreet.methods.declaration import EDGE, KEYED_EDGES, NOISY_STEPS, Declaration, Difference, Preset
 
 LPGNET = Declaration(
     name="lpgnet",
@@ -27,20 +27,20 @@ LPGNET = Declaration(
             },
             sound=(
                 Difference(
-                    "noise on counts is drawn once and kept: published code draws it anew in every pass, which "
-                    "averages it away and is charged once"
+                    "noise on counts is drawn once and kept. The published code draws new noise in every pass and pays "
+                    "for one: the average of all would reveal the counts"
                 ),
             ),
             differs=(
                 Difference(
-                    "settings are those of the example that its code gives for Cora; the paper tunes them on each "
+                    "settings are those of the example that its code gives for Cora. The paper tunes them on each "
                     "graph, by validation accuracy",
                     about=("hidden", "layers", "dropout", "learning_rate", "stages"),
                 ),
-                Difference("no best epoch is chosen; the learning rate falls along a cosine"),
+                Difference("no best epoch is chosen, and the learning rate falls along a cosine"),
                 Difference(
-                    "counts enter over their noise, with long rows damped, and hidden rows are normalised; linear "
-                    "maps have a bias"
+                    "before a network reads counts, they are divided by their noise and long rows are shortened. "
+                    "Hidden rows are normalised, and linear maps have a bias"
                 ),
             ),
         )
@@ -85,15 +85,20 @@ PROGAP = Declaration(
             ),
             differs=(
                 Difference(
-                    "settings are the defaults of its code: two stages, bases of one layer; the paper tunes both, and "
-                    "the learning rate, on each graph",
+                    "settings are the defaults of its code: two stages and bases of one layer. The paper tunes both, "
+                    "and the learning rate, on each graph",
                     about=("stages", "layers", "learning_rate"),
                 ),
                 Difference(
-                    "hidden rows are normalised each by itself, where the paper normalises by batch; rows are centred "
-                    "before they are summed, and sums enter over their noise, with long rows damped"
+                    "each hidden row is normalised by itself, where the paper normalises by batch. Rows are centred "
+                    "before they are summed, and before a network reads sums, they are divided by their noise and long "
+                    "rows are shortened"
                 ),
-                Difference("no best epoch is chosen; the learning rate falls along a cosine"),
+                Difference(
+                    "a node tells what all bases so far make of it, side by side. A later version of its code "
+                    "normalises these rows before the head, and tells those of the newest base alone"
+                ),
+                Difference("no best epoch is chosen, and the learning rate falls along a cosine"),
                 Difference(
                     "the first network, all sums and all later networks get a third of the squared privacy loss each, "
                     "where the paper has one noise multiplier for all",
@@ -101,11 +106,12 @@ PROGAP = Declaration(
                     levels=NOISY_STEPS,
                 ),
                 Difference(
-                    "noisy steps take every training node, 100 times in each stage, where the paper draws batches of "
-                    "256 to 4,096 for 5 or 10 epochs",
+                    "a noisy step uses all training nodes, and each stage has 100. The paper draws batches of 256 to "
+                    "4,096 for 5 or 10 epochs",
                     about=("steps", "head_steps"),
                     levels=NOISY_STEPS,
                 ),
+                Difference(KEYED_EDGES, levels=NOISY_STEPS),
             ),
             levels={"node": "node:owned,max_degree=100"},
         )
