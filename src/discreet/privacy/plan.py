@@ -254,7 +254,7 @@ class Plan:
         ]
 
 
-STAGE_HEAD = ("stage", "mechanism", "sensitivity", "noise std", "runs")
+STAGE_HEAD = ("stage", "mechanism", "sensitivity", "noise scale", "runs")
 
 
 def make_plan(
@@ -323,7 +323,7 @@ def _render(plan: Plan) -> str:
 
 
 def _table(stages: Sequence[Stage]) -> list[str]:
-    rows = [("stage", "mechanism", "sensitivity", "noise std", "runs", "shape", "why")]
+    rows = [("stage", "mechanism", "sensitivity", "noise scale", "runs", "shape", "why")]
     rows += [
         (
             stage.name,

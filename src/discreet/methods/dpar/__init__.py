@@ -40,11 +40,7 @@ DPAR = Declaration(
                     "takes its 70 rows among the nodes that were drawn, which tells who they are",
                     about=("node_rate", "sources"),
                 ),
-                Difference(
-                    "a row holds its own node with weight 1/2 and two picks, and a coin for each row decides whether "
-                    "it is in a batch",
-                    about=("own_weight", "top_k"),
-                ),
+                Difference("a row holds its own node with weight 1/2 beside two picks", about=("own_weight", "top_k")),
             ),
             differs=(
                 Difference(
@@ -56,6 +52,7 @@ DPAR = Declaration(
                     "give steps",
                     about=("steps",),
                 ),
+                Difference("a coin for each row decides whether it is in a batch", about=("batch_size",)),
                 Difference(
                     "steps are those of Adam, where the paper's algorithm 2 has plain ones, and hidden rows are "
                     "normalised"
