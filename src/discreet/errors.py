@@ -59,7 +59,7 @@ class EngineError(InvalidInputError, RuntimeError):
 
 
 class PlanViolationError(DiscreetError, RuntimeError):
-    """A method asked the curator for something that its plan does not hold."""
+    """A method asked the curator for something that its plan does not hold, or covers less than it says."""
 
 
 class PrivateDataError(PlanViolationError):

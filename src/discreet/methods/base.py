@@ -29,6 +29,7 @@ from discreet.errors import (
     CrossValidationError,
     GraphError,
     ParameterError,
+    PlanViolationError,
     PrivacyError,
     UncoveredReleaseError,
     UnsupportedError,
@@ -417,6 +418,7 @@ class NodeClassifier(BaseEstimator):
         judged = None if self.decide_by is None else validation_ids(parts[0])
         self._learn(parts, curator, progress)
         curator.finish()
+        self._check_coverage(parts[0])
         self.decision_weights_ = None
         if self.decide_by is not None and judged is not None:
             seen = self._probabilities(parts[0])[judged]
@@ -433,6 +435,11 @@ class NodeClassifier(BaseEstimator):
         self.fit_seconds_ = time.perf_counter() - started
         self.plan_ = curator.plan
         return self
+
+    def _check_coverage(self, part: PublicPart) -> None:
+        """What is said to be covered, and what a prediction on the fitted graph may read, must agree."""
+        if "prediction" in self.covers and (reason := self._uncovered(part)) is not None:
+            raise PlanViolationError(f"{self.method} says that it covers {self.covers}, but {reason}")
 
     def _describe(self, parts: Sequence[PublicPart]) -> None:
         """Keep what is public of the graphs."""

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.audit.replay import ReplayReport, replay_pair
 from discreet.audit.small_graphs import small_graph
-from discreet.errors import ParameterError, UncoveredReleaseError, UnsupportedError
+from discreet.errors import ParameterError, PlanViolationError, UncoveredReleaseError, UnsupportedError
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.dp_gnn.estimator import DPGNN
@@ -48,6 +48,30 @@ def test_replay_catches_a_bound_that_is_not_applied(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kept_edges, "bound_degrees", lambda graph, level, key: graph.as_directed())
     found = caught_in(DPGNN(**QUICK, fan_in=12), spec="node:owned,max_degree=1")
     assert any("terms, but one unit touches" in fault for fault in found)
+
+
+# ------------------------------------------------------------------------ coverage
+
+
+@pytest.mark.parametrize("kind", [DPGNN, DPSAGE])
+@pytest.mark.parametrize(
+    ("inference", "covers"), [("noisy", "weights+predictions"), ("visible", "weights"), ("disjoint", "weights")]
+)
+def test_only_noisy_outputs_cover_predictions(kind: type[DPGNN], inference: Any, covers: str) -> None:
+    """Whatever the method is called, and whatever it does by default."""
+    graph = star()
+    model = kind(node("node:owned,max_degree=3"), **{**QUICK, "inference": inference}).fit(graph)
+    assert model.covers == covers
+    assert model.certificate_["covers"]["name"] == covers
+    if inference == "visible":
+        with pytest.raises(UncoveredReleaseError):
+            model.predict(graph)
+
+
+def test_a_method_that_covers_less_than_it_says_cannot_be_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DPGNN, "covers", property(lambda self: "weights+predictions"))
+    with pytest.raises(PlanViolationError, match="neighbourhood without noise"):
+        DPGNN(node("node:owned,max_degree=3"), **QUICK).fit(star())
 
 
 # ------------------------------------------------------------------------ plans

@@ -101,7 +101,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
         """The weights, and with ``noisy`` every prediction; nothing where epsilon is the paper's claim."""
         if self._published():
             return NOTHING
-        return "weights+predictions" if self.inference == "noisy" else super().covers
+        return "weights+predictions" if self.inference == "noisy" else "weights"
 
     # ---------------------------------------------------------------- plan
 
