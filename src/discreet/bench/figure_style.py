@@ -15,7 +15,7 @@ METHODS = {
     "hop-bayes": "#0072b2",
     "gap": "#d55e00",
     "dpdgc": "#009e73",
-    "progap": "#56b4e9",
+    "progap": "#7b61ff",
     "lpgnet": "#66a61e",
     "dpgcn": "#b2182b",
     "gcon": "#7f3c8d",

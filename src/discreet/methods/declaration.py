@@ -18,8 +18,8 @@ DIVIDES_BY_DEGREES = "it divides by degrees, and a mean over weights of 0.001 an
 """Why a method that averages refuses weights of edges."""
 STEPS_OF_CHIEN = (
     "every noisy step uses all training nodes: 300 steps, at a rate that falls from 0.01 to 0, and the weights of a "
-    "network are averaged over them. The paper has 100 epochs in batches of 64 at a rate of 0.001. With 1,900 training "
-    "nodes weights can move half as far in all as they can there, with 5,600 a sixth"
+    "network (not W of dpdgc) are averaged over the last half. The paper has 100 epochs in batches of 64 at a rate of "
+    "0.001. With 1,900 training nodes weights can move half as far in all as they can there, with 5,600 a sixth"
 )
 """How presets with the settings of Chien et al. 2023 take noisy steps."""
 BATCHES_OF_CHIEN = (

@@ -27,8 +27,8 @@ DPAR = Declaration(
             },
             sound=(
                 Difference(
-                    "noise for picks covers the largest change that one node can cause in the scores of all 70 rows. "
-                    "The paper's bound is too small (docs/dpar.md)",
+                    "noise for picks is calibrated exactly over all 70 rows, and with gm to a change of sqrt(2) C1 in "
+                    "each. The paper has C1 there, and formulas for small epsilon (docs/dpar.md)",
                     about=("sources",),
                 ),
                 Difference(
@@ -54,8 +54,8 @@ DPAR = Declaration(
                 ),
                 Difference("a coin for each row decides whether it is in a batch", about=("batch_size",)),
                 Difference(
-                    "steps are those of Adam, where the paper's algorithm 2 has plain ones, and hidden rows are "
-                    "normalised"
+                    "steps are those of Adam, where the paper's algorithm 2 has plain ones; hidden rows are "
+                    "normalised, and the activation is ReLU: the paper names none"
                 ),
                 Difference(NULL_ROWS),
                 Difference(

@@ -55,7 +55,11 @@ DPDGC = Declaration(
                 Difference(
                     "a replaced node stands in 2D + 1 examples of the embedding (the paper: D + 1)", levels=("node",)
                 ),
-                Difference("an undirected edge moves Z by the square root of 2 (the paper: 1)", levels=EDGE),
+                Difference(
+                    "an undirected edge moves Z by the square root of 2, and stands in two examples of the embedding "
+                    "(the paper: 1, and one)",
+                    levels=EDGE,
+                ),
             ),
             differs=(
                 Difference(
@@ -96,7 +100,13 @@ DPDGC = Declaration(
                     "W, Z and the network get 3 : 3 : 7 of the squared privacy loss: the paper does not say how it "
                     "divides its budget",
                     about=("split",),
-                    levels=PROTECTED,
+                    levels=NOISY_STEPS,
+                ),
+                Difference(
+                    "W and Z get half of the squared privacy loss each: the paper does not say how it divides its "
+                    "budget",
+                    about=("split",),
+                    levels=EDGE,
                 ),
                 Difference(UNIT_OF_CHIEN, levels=NOISY_STEPS),
                 Difference(KEYED_EDGES, levels=("node",)),

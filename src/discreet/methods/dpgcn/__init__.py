@@ -20,7 +20,7 @@ DPGCN = Declaration(
                 "activation": "relu",
                 "dropout": 0.2,
                 "learning_rate": 0.01,
-                "weight_decay": 0.0,
+                "weight_decay": 5e-4,
                 "epochs": 500,
             },
             differs=(

@@ -52,6 +52,7 @@ GCON = Declaration(
                     "encoder, since the convex part is solved exactly",
                     about=("activation", "dropout", "epochs"),
                 ),
+                Difference("the two layers of the encoder count the one that classifies, which algorithm 3 has apart"),
                 Difference("with steps=inf the bound on rows is ours, which is smaller (docs/gcon.md)"),
                 Difference("the solver stops at a small gradient norm, and a little more noise hides what is left"),
             ),

@@ -62,10 +62,11 @@ SIMGAT = Declaration(
                     "normalisation: the paper writes one AGGREGATE for both"
                 ),
                 Difference(
-                    "width 16, rate 0.01 and 500 epochs are those of LPGNN: this paper names none",
-                    about=("hidden", "learning_rate", "epochs"),
+                    "GraphSAGE of width 16, a rate of 0.01, 500 epochs and K = 2 for labels are those of LPGNN: this "
+                    "paper names none of these numbers",
+                    about=("hidden", "learning_rate", "epochs", "y_steps"),
                 ),
-                Difference("a node has at most 1,000 similar others, the most similar ones"),
+                Difference("with DeepWalk and node2vec a node has at most 1,000 similar others, the most similar ones"),
                 _TUNED,
                 _REPORTS,
                 _VALIDATED,

@@ -21,14 +21,14 @@ LPGNET = Declaration(
                 "activation": "relu",
                 "dropout": 0.2,
                 "learning_rate": 0.01,
-                "weight_decay": 0.0,
+                "weight_decay": 5e-4,
                 "epochs": 500,
                 "batch_size": None,
             },
             sound=(
                 Difference(
-                    "noise on counts is drawn once and kept. The published code draws new noise in every pass and pays "
-                    "for one: the average of all would reveal the counts"
+                    "noise on counts is drawn once and kept. A version of the published code draws new noise in every "
+                    "pass and pays for one: the average of all would reveal the counts"
                 ),
             ),
             differs=(
@@ -40,7 +40,8 @@ LPGNET = Declaration(
                 Difference("no best epoch is chosen, and the learning rate falls along a cosine"),
                 Difference(
                     "before a network reads counts, they are divided by their noise and long rows are shortened. "
-                    "Hidden rows are normalised, and linear maps have a bias"
+                    "Hidden rows are normalised, and linear maps have a bias. A version of the code sets counts below "
+                    "0 to 0 instead, and where all are 0 one of them to 1"
                 ),
             ),
         )
