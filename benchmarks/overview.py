@@ -40,7 +40,7 @@ LEVELS = {"edge": "Edge level", "node:owned,max_degree=20": "Node level, D = 20"
 # What suites call a method with its defaults, and the name that the figure has for it.
 NAMES = {
     **{name: name for name in ("mlp", "gap", "hop-bayes", "dpdgc", "progap", "lpgnet", "dpgcn", "gcon", "gcon-ssp")},
-    **{name: name for name in ("dp-mlp", "dp-gnn", "dpar", "hop-bayes, own", "sage")},
+    **{name: name for name in ("dp-mlp", "dp-gnn", "dpar (no PageRank)", "hop-bayes, own", "sage")},
     "mlp (spends nothing)": "mlp",
     "hop-bayes, all": "hop-bayes",
     "dpdgc (step)": "dpdgc",

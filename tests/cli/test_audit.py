@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet.methods.registry import list_methods
 from discreet.privacy.query import Bound
 from discreet.queries import sums
-from tests.cli.helpers import refused, run
+from tests.cli.helpers import refused, run, small_graph_file
 
 
 def test_it_replays_attacks_and_reports(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,3 +60,19 @@ def test_it_refuses_what_it_cannot_do(capsys: pytest.CaptureFixture[str], csbm_r
     assert "auto" in refused(capsys, "audit", "--method", "auto")
     assert "toaster" in refused(capsys, "audit", "--device", "toaster")
     assert "toaster" in refused(capsys, "audit", str(csbm_release), "--device", "toaster")
+
+
+@pytest.mark.parametrize("method", sorted(set(list_methods()) - {"mlp", "gcn", "sage", "gat"}))
+def test_every_method_can_be_audited(capsys: pytest.CaptureFixture[str], method: str) -> None:
+    level = next(level for level in ("edge", "node", "local") if level in list_methods()[method].levels)
+    few = ["--pairs", "1", "--fits", "80", "--samples", "0", "--alpha", "1e-6"]
+    ranged = ["--set", "feature_range=[-8,8]", "--set", "outside=clip"] if level == "local" else []
+    code, out, err = run(capsys, "audit", "--method", method, "--level", level, "--epsilon", "2", *few, *ranged)
+    assert code == 0, out + err
+
+
+def test_of_a_release_whose_method_chooses_its_steps(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = ["train", "--data", small_graph_file(), "--method", "hop-bayes", "--out", str(tmp_path / "release")]
+    assert run(capsys, *made)[0] == 0
+    few = ["--pairs", "1", "--fits", "0", "--samples", "0"]
+    assert run(capsys, "audit", str(tmp_path / "release"), *few)[0] == 0

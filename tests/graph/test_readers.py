@@ -92,6 +92,9 @@ def test_lastfm_asia(tmp_path: Path) -> None:
     assert [(row, column) for row, column in zip(*graph.features.nonzero(), strict=True)] == [(1, 5), (1, 7841), (2, 0)]
     with pytest.raises(GraphError, match="beyond the 9"):
         read_musae(folder, "lastfm_asia", 9)
+    (folder / "lastfm_asia_edges.csv").unlink()
+    with pytest.raises(GraphError, match=r"lastfm-asia lacks a file .*lastfm_asia_edges\.csv"):
+        load("lastfm-asia", tmp_path, fetch=False)
 
 
 def test_absent_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -124,6 +126,11 @@ def test_masks_that_the_graph_brings_are_a_split_of_their_own(graph):
     assert usual_split(graph) == "75/10/15"
     with pytest.raises(GraphError, match="brings no split"):
         split(graph, "own")
+    ranked = replace(graph, named_splits=[("ogb", [1, *[2] * (graph.num_nodes - 1)])])
+    assert usual_split(ranked) == "ogb"
+    assert not split(ranked, "ogb").split_reads_labels
+    with pytest.raises(GraphError, match="it came with ogb"):
+        split(ranked, "own")
     masked = graph.with_masks([0, 1], [2], [3])
     assert usual_split(masked) == "own"
     assert split(masked, "own") is masked

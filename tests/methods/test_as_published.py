@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import ParameterError
+from discreet.errors import UncoveredReleaseError, UnsupportedError
 from discreet.graph.splits import split
 from discreet.graph.synthetic import csbm
 from discreet.methods.base import NodeClassifier
 from discreet.methods.dp_gnn.estimator import DPGNN
+from discreet.methods.dp_gnn.sage import DPSAGE
 from discreet.methods.dpar.estimator import DPAR
 from discreet.methods.dpdgc.estimator import DPDGC
 from discreet.privacy.budget import Privacy
@@ -54,11 +55,20 @@ def test_it_is_a_claim_that_covers_nothing(
     made.fit(graph).save(tmp_path / "release")
     failed = [check.name for check in verify(tmp_path / "release") if not check.passed]
     assert failed == ["accounting", "noise"]
-    refused = made._uncovered_on(graph)
-    assert refused is None or "no guarantee covers it" in refused
+    for audience in ("anyone", "owner"):
+        with pytest.raises(UncoveredReleaseError, match="no guarantee covers it"):
+            made.predict(graph, audience=audience)
+    assert made.predict_proba(graph, uncovered=True).shape == (60, 2)
 
 
-def test_flat_clipping_has_no_claim() -> None:
-    made = DPGNN(Privacy(parse_level("node"), 2.0), accounting="as-published")
-    with pytest.raises(ParameterError, match="clipping=per-layer"):
+def test_the_claim_is_about_layers_that_are_clipped_apart() -> None:
+    graph, privacy = split(csbm(60, 6), "60/20/20", 0), Privacy(parse_level("node"), 2.0)
+    flat, apart = (DPGNN(privacy, accounting="as-published", clipping=rule) for rule in ("flat", "per-layer"))
+    assert flat.plan_for(graph) == apart.plan_for(graph)
+
+
+@pytest.mark.parametrize(("kind", "level"), [(DPGNN, "edge"), (DPSAGE, "node"), (DPGNN, "neighbor:1,max_degree=2")])
+def test_what_no_paper_claims_is_refused(kind: type[DPGNN], level: str) -> None:
+    made = kind(Privacy(parse_level(level), 2.0), accounting="as-published")
+    with pytest.raises(UnsupportedError, match="no published epsilon"):
         made.plan_for(split(csbm(60, 6), "60/20/20", 0))

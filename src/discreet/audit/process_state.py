@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import sklearn.metrics  # noqa: F401  (loading it draws from Python's generator, which the first fit would be blamed for)
 import torch
 from torch.nn.modules import module as networks
 

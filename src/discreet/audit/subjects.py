@@ -58,14 +58,19 @@ def release_subject(folder: str | Path) -> Subject:
     planned = clone(loaded)
     planned.set_params(privacy=Privacy(privacy.level, privacy.epsilon, loaded.plan_.delta), **loaded._pinned())
     fields = _whole_fields(planned, ())
-    small = {"epochs": 1, **{name: min(getattr(planned, name), _WIDEST) for name in ("hidden",) if name in fields}}
+    small = {"epochs": 1, **{name: _at_most(getattr(planned, name), _WIDEST) for name in ("hidden",) if name in fields}}
     planned.set_params(**{name: value for name, value in small.items() if name in fields})
     _keep_batch_rate(planned, loaded.public_.num_train)
     fitted = clone(planned)
     steps = [name for name in ("steps", "head_steps") if name in fields]
-    fitted.set_params(**{name: min(getattr(planned, name), _MOST_STEPS) for name in steps})
+    fitted.set_params(**{name: _at_most(getattr(planned, name), _MOST_STEPS) for name in steps})
     certificate = loaded.certificate_
     return Subject(planned, fitted, {"folder": str(folder), "certificate": certificate["digest"]})
+
+
+def _at_most(value: int | None, most: int) -> int:
+    """The smaller of the two; where the method would choose by public facts, ``most``."""
+    return most if value is None else min(value, most)
 
 
 def _keep_batch_rate(estimator: NodeClassifier, num_train: int) -> None:

@@ -289,7 +289,7 @@ class FitTask:
     @staticmethod
     def _released(fitted: NodeClassifier, graph: Graph) -> FloatArray:
         """What an adversary gets to see, as one vector: weights, caches, and predictions where anyone may read them."""
-        parts = [np.asarray(array, dtype=np.float64).reshape(-1) for array in fitted._state().values()]
+        parts = [np.asarray(array, dtype=np.float64).reshape(-1) for array in fitted._seen().values()]
         if fitted.covers == "weights+predictions":
             parts.append(fitted.predict_proba(graph).reshape(-1).astype(np.float64))
         whole = np.concatenate([*parts, np.zeros(1)])

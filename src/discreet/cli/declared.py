@@ -57,10 +57,13 @@ Directed = Annotated[
 Mmap = Annotated[
     bool, typer.Option("--mmap", help="Leave dense features of a .npz file on disk: they may be larger than memory.")
 ]
-SPLITS = "75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, geom-gcn:0, own."
+SPLITS = "75/10/15 (per cent), 20/500/1000 (per class, val, test), 80/20:inductive, public, ogb, geom-gcn:0, own."
 Split = Annotated[
     str | None,
-    typer.Option(help=f"{SPLITS} Default: own, where the data bring a split (a column split, say), else 75/10/15."),
+    typer.Option(
+        help=f"{SPLITS} Default: own, where the data bring a split (a column split, say); ogb for graphs of "
+        "OGB; else 75/10/15."
+    ),
 ]
 SplitOfTraining = Annotated[str | None, typer.Option("--split", help=f"{SPLITS} Default: the split of training.")]
 SeedOfTraining = Annotated[

@@ -233,6 +233,8 @@ def _read(dataset: Dataset, folder: Path) -> Raw:
         return dataset.read(folder)
     except DiscreetError:
         raise
+    except FileNotFoundError as error:
+        raise GraphError(f"{dataset.name} lacks a file ({error.filename or _one_line(error)})") from error
     except Exception as error:  # damaged files raise nearly anything, depending on the library that reads them
         raise GraphError(f"the files of {dataset.name} in {folder} cannot be read ({_one_line(error)})") from error
 

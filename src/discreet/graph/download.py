@@ -38,7 +38,8 @@ def download(addresses: Mapping[str, str], cache_root: Path, trust: bool = False
     """
     unknown = [path for path in addresses if path not in checksums()]
     if unknown and not trust:
-        raise DataNotFoundError(f"no checksum is known for {unknown[0]}: --trust-download fetches it unchecked")
+        way_out = "discreet train --trust-download fetches it unchecked"
+        raise DataNotFoundError(f"no checksum is known for {unknown[0]}: {way_out}")
     folders = list(dict.fromkeys(str(Path(path).parent) for path in addresses))
     for folder in reversed(folders):  # the first one marks presence, so it comes last
         if (cache_root / folder).exists():

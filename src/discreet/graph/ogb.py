@@ -10,9 +10,8 @@ from discreet.arrays import Array
 from discreet.errors import GraphError
 from discreet.graph.graph import NamedSplit
 from discreet.graph.readers import Raw
+from discreet.graph.splits import OGB
 
-SPLIT = "ogb"
-"""What the benchmark's own split is called."""
 _PARTS = ("train", "valid", "test")
 
 
@@ -35,7 +34,7 @@ def read_ogb(folder: Path, split: str, kind: str = "", relation: str = "") -> Ra
     if edges.shape[1] != 2 or labels.shape != (len(features), 1):
         raise GraphError(f"{raw} must hold two columns of edges, and a label for each of {len(features)} nodes")
     held = _split(folder / "split" / split / kind, len(features))
-    return Raw(edges[:, 0], edges[:, 1], features, labels[:, 0], (NamedSplit(SPLIT, held),))
+    return Raw(edges[:, 0], edges[:, 1], features, labels[:, 0], (NamedSplit(OGB, held),))
 
 
 def _split(folder: Path, nodes: int) -> Array:

@@ -259,16 +259,16 @@ def check_declared(graph: Graph, private: Collection[str]) -> None:
             "whether the edges have directions was read off the edges, which this level protects: say directed=True "
             "or directed=False"
         )
+    if FEATURES in private and COLUMNS in graph.inferred:
+        raise GraphError(
+            f"the feature columns of {graph.name} were read off the values that occur, which this level protects: "
+            "build the graph with columns that are public knowledge"
+        )
     if LABELS in private and CLASS_LIST in graph.inferred:
         raise GraphError(
             "the classes were read off the labels, which this level protects: declare them, with "
             '--column classes=ONE,TWO, with classes = ["ONE", "TWO"] under [nodes] in schema.toml, or with '
             "num_classes in Python"
-        )
-    if FEATURES in private and COLUMNS in graph.inferred:
-        raise GraphError(
-            f"the feature columns of {graph.name} were read off the values that occur, which this level protects: "
-            "build the graph with columns that are public knowledge"
         )
     if FEATURES in private and graph.schema is not None and graph.schema.measured:
         _refuse_measured(graph)

@@ -6,6 +6,7 @@
                     that do not sum to 100
 ``80/20:inductive`` per cent of all nodes (train/test), edges between the two parts removed, no validation
 ``public``          the split that Planetoid published
+``ogb``             the split of the Open Graph Benchmark, by time or by rank
 ``geom-gcn:0``      one of the ten that geom-gcn published, up to ``geom-gcn:9``
 ``own``             the masks that the graph brings: a column ``split`` of its table, masks of a ``Data``
 any other name      a published split that the graph came with (``graph.named_splits``)
@@ -29,11 +30,13 @@ from discreet.graph.graph import Graph, SplitBy
 from discreet.limits import SEED
 
 USUAL = "75/10/15"
-FORMS = f"{USUAL}, 20/500/1000, 80/20:inductive, public, geom-gcn:0 to geom-gcn:9, {OWN}"
+OGB = "ogb"
+"""The split of the Open Graph Benchmark, which its graphs come with: by time or by rank of sales, never by labels."""
+FORMS = f"{USUAL}, 20/500/1000, 80/20:inductive, public, {OGB}, geom-gcn:0 to geom-gcn:9, {OWN}"
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"  # not \d, which is every digit of Unicode
 _THREE = re.compile(rf"({_NUMBER})/({_NUMBER})/({_NUMBER})")
 _INDUCTIVE = re.compile(rf"({_NUMBER})/({_NUMBER}):inductive")
-_PUBLISHED = re.compile(r"public|[a-z][a-z-]*:[0-9]+")
+_PUBLISHED = re.compile(rf"public|{OGB}|[a-z][a-z-]*:[0-9]+")
 
 
 def split(graph: GraphLike, spec: str, seed: int = 0) -> Graph:
@@ -63,14 +66,21 @@ def _noted(spec: str, seed: object) -> SplitBy | None:
 
 
 def usual_split(graph: Graph) -> str:
-    """The split of a graph for which nobody names one: its own, where it brings one."""
-    return USUAL if graph.train_mask is None else OWN
+    """The split of a graph for which nobody names one: its own, or its benchmark's, where it brings one."""
+    if graph.train_mask is not None:
+        return OWN
+    return OGB if OGB in _names(graph) else USUAL
 
 
 def _with_own_masks(graph: Graph) -> Graph:
     if graph.train_mask is None:
-        raise GraphError(f"{graph.name} brings no split (a column split, say): name one, {USUAL} for example")
+        brought = f"it came with {', '.join(_names(graph))}" if graph.named_splits else f"name one, {USUAL} for example"
+        raise GraphError(f"{graph.name} brings no split of its own (a column split, say): {brought}")
     return graph
+
+
+def _names(graph: Graph) -> list[str]:
+    return [named.name for named in graph.named_splits]
 
 
 def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
@@ -78,19 +88,19 @@ def _masked(graph: Graph, spec: str, rng: np.random.Generator) -> Graph:
         return _into_three(graph, spec, [float(number) for number in match.groups()], rng)
     if match := _INDUCTIVE.fullmatch(spec):
         return _inductive(graph, spec, [float(number) for number in match.groups()], rng)
-    if any(named.name == spec for named in graph.named_splits) or _PUBLISHED.fullmatch(spec):
+    if spec in _names(graph) or _PUBLISHED.fullmatch(spec):
         return graph.with_masks(*graph.named_split(spec))
     raise ParameterError(f"unknown split {spec!r}: use one of {FORMS}")
 
 
 def reads_labels(spec: str) -> bool:
-    """Whether a split of this form is chosen by looking at labels: so many per class, and every published one.
+    """Whether a split of this form is chosen by looking at labels: so many per class, and published ones but OGB's.
 
     Of its own masks a graph says it itself (``split_reads_labels``).
     """
     match = _THREE.fullmatch(spec.strip())
     if match is None:
-        return spec.strip() != OWN and _INDUCTIVE.fullmatch(spec.strip()) is None
+        return spec.strip() not in (OWN, OGB) and _INDUCTIVE.fullmatch(spec.strip()) is None
     return abs(sum(float(number) for number in match.groups()) - 100) >= 1e-9
 
 

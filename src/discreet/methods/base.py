@@ -51,7 +51,7 @@ from discreet.methods.outlook import Outlook, outlook_of
 from discreet.methods.parameters import OBJECTS, Compute, Seed, plain_value, stored, validate
 from discreet.privacy.budget import Privacy
 from discreet.privacy.certificate import Statement, make_certificate
-from discreet.privacy.coverage import READS
+from discreet.privacy.coverage import NOTHING, READS
 from discreet.privacy.levels import Level, NoPrivacy, parse_level
 from discreet.privacy.notebook import html_table
 from discreet.privacy.plan import STAGE_HEAD, Claim, Plan, Stage, make_plan
@@ -63,6 +63,7 @@ PresetName = Literal["discreet", "paper"]
 
 EXPOSED = "training"
 """The stage of level ``none`` where a method has none of its own: everything is read, and nothing is promised."""
+CLAIMED = "its epsilon is a paper's claim, and no guarantee covers it"
 
 
 _FITTED_NOW: set[int] = set()
@@ -222,6 +223,10 @@ class NodeClassifier(BaseEstimator):
     def _state(self) -> Arrays:
         """Everything that prediction needs, by name: weights, and noisy caches."""
         raise NotImplementedError
+
+    def _seen(self) -> Arrays:
+        """What an adversary sees of the state, for audits: shapes are those of every fit with the same public facts."""
+        return self._state()
 
     def _restore(self, state: Mapping[str, Array]) -> None:
         """Inverse of :meth:`_state`; ``public_`` is set already."""
@@ -608,7 +613,7 @@ class NodeClassifier(BaseEstimator):
         The graph needs no labels. Where features have names they are matched by these, in any order.
 
         ``public=True`` states that nothing in ``graph`` is private (another graph than the private one that
-        was trained on): the released weights may then be applied to it freely.
+        was trained on): the released weights may then be applied to it freely. At level ``none`` nothing is kept back.
 
         Raises :class:`UncoveredReleaseError` where the guarantee does not cover the answer, unless
         ``uncovered=True``.
@@ -620,9 +625,11 @@ class NodeClassifier(BaseEstimator):
             if not isinstance(given, bool):
                 raise ParameterError(f"{option} must be True or False, not {shown(given)}")
         seen = self._matched(graph)
-        free = uncovered or public
-        part = self.checked_privacy().level.opened(seen, PARTS if free else READS[self.covers])
-        reason = None if free else self._wrong_audience(audience) or self._uncovered(part)
+        level = self.checked_privacy().level
+        free = uncovered or public or isinstance(level, NoPrivacy)
+        part = level.opened(seen, PARTS if free else READS[self.covers])
+        claimed = CLAIMED if self.covers == NOTHING else None
+        reason = None if free else claimed or self._wrong_audience(audience) or self._uncovered(part)
         if reason is not None:
             raise UncoveredReleaseError(f"{self.method}: {reason}; uncovered=True predicts outside the guarantee")
         rows = None if nodes is None else _checked_rows(nodes, seen.num_nodes)

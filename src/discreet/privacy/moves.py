@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from discreet.arrays import Array, IntArray, SingleArray
+from discreet.arrays import Array, IntArray
 from discreet.graph.graph import Graph
 
 
@@ -122,11 +123,11 @@ def without_edges(graph: Graph, node: int, *, both_ways: bool) -> Graph:
     return graph.with_edges(source[keep], target[keep])
 
 
-def set_row(features: Any, node: int, row: Array) -> SingleArray:
-    """A dense copy of the features with one row replaced."""
+def set_row(features: Any, node: int, row: Array) -> Any:
+    """The features with one row replaced, dense or CSR as they were: products of the two differ in last bits."""
     dense = np.array(features if isinstance(features, np.ndarray) else features.toarray(), dtype=np.float32)
     dense[node] = row
-    return dense
+    return dense if isinstance(features, np.ndarray) else sp.csr_array(dense)
 
 
 def null_record(graph: Graph, node: int) -> Graph:

@@ -182,6 +182,8 @@ def check_probabilities(case: MethodCase) -> None:
     assert np.allclose(found.sum(axis=1), 1, atol=1e-5)
     assert (found >= 0).all()
     assert 0 <= case.fitted.score(case.graph, "test", uncovered=True) <= 1
+    if isinstance(case.level, NoPrivacy):  # nothing is kept back
+        assert np.array_equal(case.fitted.predict_proba(case.graph), found)
 
 
 def check_release(case: MethodCase) -> None:

@@ -9,6 +9,7 @@ from discreet.audit.replay import replay_audit
 from discreet.audit.small_graphs import small_graph
 from discreet.audit.statistical import audit_curator
 from discreet.errors import UnsupportedError
+from discreet.graph import Graph
 from discreet.graph.synthetic import csbm
 from discreet.methods.dpgcn import estimator
 from discreet.methods.dpgcn.estimator import DPGCN
@@ -72,3 +73,22 @@ def test_a_graph_beyond_memory_is_refused_with_the_number(monkeypatch: pytest.Mo
         counted.fit(graph)
     monkeypatch.setattr(estimator, "free_bytes", lambda: 6000)
     counted.fit(graph)
+
+
+@pytest.mark.parametrize("network", ["gcn", "sage"])
+def test_the_direction_of_the_graph_at_hand_says_nothing(network: str) -> None:
+    """Nobody declared it: it is read off the edges, and one of them decides it."""
+    ends = np.stack([np.arange(30), (np.arange(30) + 1) % 30])
+    source, target = np.concatenate([ends, ends[::-1]], axis=1)
+    features = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+
+    def read(directed: bool | None, dropped: int = 0) -> Graph:
+        edges = source[dropped:], target[dropped:]
+        made = Graph.from_edges(*edges, features, np.arange(30) % 3, directed=directed, num_classes=3)
+        return made.with_masks(np.arange(20), None, np.arange(20, 30))
+
+    model = DPGCN(Privacy(EdgeLevel(directed=True), 4.0), network=network, **QUICK).fit(read(True))  # type: ignore[arg-type]
+    declared = model.predict_proba(read(True))
+    for dropped in (0, 1):
+        assert read(None, dropped).directed == bool(dropped)
+        np.testing.assert_array_equal(model.predict_proba(read(None, dropped)), declared)

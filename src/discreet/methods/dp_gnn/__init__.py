@@ -1,7 +1,9 @@
 """DP-GNN: a graph network on degree-bounded ego-nets, by noisy clipped gradients."""
 
 from discreet.methods.declaration import (
+    EDGE,
     KEYED_EDGES,
+    NOISY_STEPS,
     NULL_ROWS,
     PROTECTED,
     STEPS_OF_CHIEN,
@@ -56,6 +58,10 @@ DP_GNN = Declaration(
                 Difference(KEYED_EDGES, levels=("node", "neighbor")),
                 Difference(NULL_ROWS, levels=("node",)),
                 Difference(
+                    "the paper protects nodes, not edges: at this level it is what GCON's paper compares with, DP-SGD",
+                    levels=EDGE,
+                ),
+                Difference(
                     "every step takes all training nodes, where the paper draws 10,000 (on graphs with so many give "
                     "batch_size=10000)",
                     about=("batch_size",),
@@ -85,7 +91,7 @@ DP_GNN = Declaration(
 DP_SAGE = Declaration(
     name="dp-sage",
     target="discreet.methods.dp_gnn.sage:DPSAGE",
-    covers={"neighbor": "weights+predictions", "node": "weights+predictions"},
+    covers={"none": "weights+predictions", "neighbor": "weights+predictions", "node": "weights+predictions"},
     summary="dp-gnn as the DPDGC paper compares with it: GraphSAGE, outputs released once with noise",
     why_no_weights="its ego-nets hold whole edges",
     paper="DP-SAGE: Chien et al. 2023",
@@ -102,7 +108,7 @@ DP_SAGE = Declaration(
                 "optimizer": "adam",
             },
             differs=(
-                Difference(KEYED_EDGES),
+                Difference(KEYED_EDGES, levels=NOISY_STEPS),
                 Difference(
                     "a node reads at most 7 neighbours (fan_in), where the paper allows 100: that takes twelve times "
                     "as long",
@@ -113,14 +119,16 @@ DP_SAGE = Declaration(
                     "privacy loss goes to its output, in rows of norm 1: the paper names none of these",
                     about=("output_share", "output_norm", "encoder_layers", "decoder_layers", "layers"),
                 ),
-                Difference(UNIT_OF_CHIEN),
+                Difference(UNIT_OF_CHIEN, levels=NOISY_STEPS),
                 Difference(
                     STEPS_OF_CHIEN,
                     about=("steps", "learning_rate", "batch_size"),
+                    levels=NOISY_STEPS,
                 ),
                 Difference(
                     "gradients are clipped to norm 1 (the paper names none), and hidden rows are normalised",
                     about=("clip_norm",),
+                    levels=NOISY_STEPS,
                 ),
             ),
             levels={"node": "node:owned,max_degree=100,change=replace"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -24,12 +24,12 @@ from discreet.methods.stored_arrays import DOUBLE, SINGLE, stored_if
 from discreet.methods.trained import PrivatelyTrained, TakesEncoder, WeighsClasses, class_shares
 from discreet.ops.sparse import feature_tensor
 from discreet.privacy.coverage import NOTHING
-from discreet.privacy.levels import Level, NoPrivacy
+from discreet.privacy.levels import EdgeLevel, Level, NodeLevel, NoPrivacy
 from discreet.privacy.plan import Claim, Plan, Stage
 from discreet.queries.ego_net_outputs import EgoNetOutputs
 from discreet.queries.ego_net_steps import EgoNetSteps
 from discreet.queries.ego_nets import BoundedEgoNets
-from discreet.queries.gradients import planned_parameters
+from discreet.queries.gradients import StepRule, planned_parameters
 from discreet.queries.kept_edges import KEY, kept_edges_stage
 from discreet.queries.reach import thinning_failure
 from discreet.training.descent import Progress, training_rows
@@ -38,6 +38,7 @@ from discreet.training.private import train_privately
 
 Inference = Literal["visible", "noisy", "disjoint"]
 STAGE, OUTPUTS = "network", "outputs"
+ONLY_CLAIM = "accounting=as-published is for dp-gnn at level node"
 
 
 @dataclass(eq=False, repr=False)
@@ -69,8 +70,8 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     heads
         Of ``gat``: each attends by its own part of the width, which must be a multiple of their number.
     accounting
-        ``rigorous``, or ``as-published`` (with ``clipping="per-layer"``): each layer gets noise for its own clip norm
-        alone, as in DP-GNN, which is short by the square root of the number of layers: a claim that does not hold.
+        ``rigorous``, or ``as-published`` (at ``node``): layers are clipped apart, and each gets noise for its own clip
+        norm alone, as in DP-GNN, which is short by the square root of their number: a claim that does not hold.
 
     Guarantee: an example is a node's ego-net in the level's bounded graph; one unit touches at most
     ``queries.reach.touched_examples`` of them, its own being zero where it is null, and clipped gradients go through
@@ -121,17 +122,29 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     def _published(self) -> bool:
         return self.accounting == AS_PUBLISHED and not isinstance(self.checked_privacy().level, NoPrivacy)
 
+    def _has_claim(self, level: Level) -> bool:
+        """Whether a paper states what such a run is said to spend."""
+        return isinstance(level, NodeLevel)
+
+    def _rule(self) -> StepRule:
+        return replace(super()._rule(), clipping="per-layer") if self._published() else super()._rule()
+
     def _claim(self, public: Sequence[PublicFacts], level: Level) -> Claim | None:
         if not self._published():
             return None
         return Claim(self.checked_privacy().epsilon, "DP-GNN, noise for one layer given to each")
 
     def _stages(self, public: Sequence[PublicFacts], level: Level) -> list[Stage]:
+        if isinstance(level, EdgeLevel) and self.layers > 1:
+            raise UnsupportedError(
+                f"{self.method}: layers must be 1 at level edge, not {self.layers}: after two rounds of messages one "
+                "edge could stand in any number of examples"
+            )
+        if self._published() and not self._has_claim(level):
+            raise UnsupportedError(f"{self.method} has no published epsilon at level {level.kind}: {ONLY_CLAIM}")
         drafts = self._rigorous_stages(public, level)
         if not self._published():
             return drafts
-        if self.clipping != "per-layer":
-            raise ParameterError("dp-gnn: as-published is about layers that are clipped apart: give clipping=per-layer")
         privacy = self.checked_privacy()
         network = self._network(public[0], torch.Generator())
         layers = sum(isinstance(module, Linear) for module in network.modules())
@@ -201,8 +214,7 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
         if self.inference == "noisy":
             return None if here else "outputs were released for the training graph alone"
         if self.inference == "visible":
-            alone = "no guarantee covers it" if self._published() else "the guarantee covers the weights alone"
-            return f"a prediction reads its node's neighbourhood without noise; {alone}"
+            return "a prediction reads its node's neighbourhood without noise; the guarantee covers the weights alone"
         if here:
             return "this has the nodes of the training graph, and inference is disjoint"
         return "predictions are for graphs in which nothing is private: pass public=True"

@@ -7,11 +7,12 @@ from dataclasses import KW_ONLY, dataclass
 from discreet.methods import dp_gnn
 from discreet.methods.dp_gnn.estimator import DPGNN, Inference
 from discreet.methods.dp_gnn.networks import Convolution
+from discreet.privacy.levels import Level
 
 
 @dataclass(eq=False, repr=False)
 class DPSAGE(DPGNN):
-    """GraphSAGE by noisy clipped gradients, whose outputs are released once with noise, at ``node`` or ``neighbor``.
+    """GraphSAGE by noisy clipped gradients, whose outputs are released once with noise.
 
     The parameters and the guarantee of ``dp-gnn``, with ``convolution="sage"`` and ``inference="noisy"``: predictions
     read released outputs, so all of them are covered.
@@ -22,3 +23,6 @@ class DPSAGE(DPGNN):
     _: KW_ONLY
     convolution: Convolution = "sage"
     inference: Inference = "noisy"
+
+    def _has_claim(self, level: Level) -> bool:
+        return False

@@ -345,8 +345,7 @@ class DPAR(WeighsClasses, PrivatelyTrained):
     # ---------------------------------------------------------------- predict
 
     def _uncovered(self, part: PublicPart) -> str | None:
-        alone = "no guarantee covers it" if self._published else "the guarantee covers the weights alone"
-        return f"a prediction reads edges and the features of neighbours; {alone}"
+        return "a prediction reads edges and the features of neighbours; the guarantee covers the weights alone"
 
     @torch.no_grad()
     def _probabilities(self, part: PublicPart) -> SingleArray:

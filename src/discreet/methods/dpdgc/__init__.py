@@ -109,6 +109,11 @@ DPDGC = Declaration(
                     levels=EDGE,
                 ),
                 Difference(UNIT_OF_CHIEN, levels=NOISY_STEPS),
+                Difference(
+                    "here k outgoing edges of a node are added or removed. The paper replaces k entries of its row and "
+                    "k of its column, which moves the rows of other nodes by the same bound",
+                    levels=("neighbor",),
+                ),
                 Difference(KEYED_EDGES, levels=("node",)),
                 Difference(
                     STEPS_OF_CHIEN,

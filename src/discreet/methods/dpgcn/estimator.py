@@ -101,7 +101,9 @@ class DPGCN(ConvolutionClassifier):
         if isinstance(level, NoPrivacy) or not self._flips(public, level):
             return ()
         false = _false_edges(public, self.checked_privacy().epsilon)
-        return (f"the noisy graph has about {false:,.0f} edges that the graph has not",)
+        needed = false * BYTES_OF_A_CELL
+        memory = f", and takes about {needed / GIB:,.1f} GiB of memory" if needed > WORTH_ASKING else ""
+        return (f"the noisy graph has about {false:,.0f} edges that the graph has not{memory}",)
 
     def _outlook(self, plan: Plan, public: PublicFacts, degree: float) -> Outlook:
         """True neighbours tell what features say of them; false ones drown both that and a node's own row."""
@@ -138,13 +140,24 @@ class DPGCN(ConvolutionClassifier):
         return self.network == "sage"
 
     def _matrix(self, part: PublicPart) -> SparseMatrix:
-        own = self.network == "gcn"
-        aggregation: Aggregation = "symmetric" if own and not part.directed else "mean"
+        """The matrix of a hop: of the noisy copy where the graph has one, in the direction in which that was released.
+
+        The direction of the graph at hand says nothing here: it may have been read off private edges.
+        """
+        own, device = self.network == "gcn", str(self._device)
         number = self.keys_.find(part)
+        directed = part.directed if number is None else self._cells(number).directed
+        aggregation: Aggregation = "symmetric" if own and not directed else "mean"
         if number is None:
-            return hop_matrix(part, aggregation, self_loops=own, device=str(self._device))
-        adjacency = Cells(part.num_nodes, part.directed).adjacency(self.cells_[number])
-        return normalized(adjacency, aggregation, self_loops=own, device=str(self._device))
+            return hop_matrix(part, aggregation, self_loops=own, device=device)
+        return normalized(
+            self._cells(number).adjacency(self.cells_[number]), aggregation, self_loops=own, device=device
+        )
+
+    def _cells(self, number: int) -> Cells:
+        """What can be an edge of a graph that was asked, by its public facts."""
+        facts = (self.public_, *self.extra_public_)[number]
+        return Cells(facts.num_nodes, facts.directed)
 
     def _uncovered(self, part: PublicPart) -> str | None:
         if isinstance(self.checked_privacy().level, NoPrivacy) or self.keys_.find(part) is not None:
@@ -160,11 +173,18 @@ class DPGCN(ConvolutionClassifier):
         cells = {f"cells.{number}": found for number, found in enumerate(self.cells_)}
         return {**super()._state(), **cells, **self.keys_.state()}
 
+    def _seen(self) -> Arrays:
+        """As many edges as a fit released are ids of cells, so here every cell has a place of its own."""
+        edges = {f"cells.{number}": np.zeros(self._cells(number).count) for number in range(len(self.cells_))}
+        for number, found in enumerate(self.cells_):
+            edges[f"cells.{number}"][found] = 1.0
+        return {**super()._seen(), **edges}
+
     def _restore(self, state: Mapping[str, Array]) -> None:
         super()._restore(state)
-        graphs = [Cells(facts.num_nodes, facts.directed) for facts in (self.public_, *self.extra_public_)]
+        graphs = range(1 + len(self.extra_public_))
         self.keys_ = GraphKeys.restore(state, len(graphs))
-        self.cells_ = [stored_ids(state, f"cells.{number}", cells.count) for number, cells in enumerate(graphs)]
+        self.cells_ = [stored_ids(state, f"cells.{number}", self._cells(number).count) for number in graphs]
 
 
 def _false_edges(facts: PublicFacts, epsilon: float) -> float:

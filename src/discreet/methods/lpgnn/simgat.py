@@ -113,7 +113,7 @@ class SimGAT(LPGNN):
 
     def _operators(self, graph: Topology) -> list[SparseMatrix]:
         device = str(self._device)
-        hops = kprop_operators(graph, max(self.x_steps - 1, 0), self.aggregation, device=device)
+        hops = kprop_operators(graph, max(self._feature_hops() - 1, 0), self.aggregation, device=device)
         return [*hops, SparseMatrix(row_means(self._similar_nodes(graph)), device)]
 
     def _similar_nodes(self, graph: Topology) -> sp.csr_array:
