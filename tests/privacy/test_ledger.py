@@ -119,6 +119,12 @@ def test_a_limit_is_kept(book: Ledger) -> None:
     assert len(book.entries()) == 3
 
 
+def test_a_first_run_that_is_refused_leaves_no_file(book: Ledger) -> None:
+    with pytest.raises(LedgerError, match="would exceed"):
+        book.reserve(gaussian(3.0), "bank", limit=2.0)
+    assert not book.path.exists()
+
+
 def test_the_first_run_may_use_up_the_limit(book: Ledger) -> None:
     with pytest.raises(LedgerError, match="exceed"):
         book.reserve(gaussian(2.1), "bank", limit=2.0)

@@ -164,23 +164,13 @@ class Ledger:
         """
         dataset = _checked_name("dataset", dataset)
         population = None if population is None else _checked_name("population", population)
-        stated, number = run.epsilon, secrets.token_hex(8)  # ε first: it may take seconds, and locks nobody out
+        stated = run.epsilon  # first: it may take seconds, and locks nobody out
+        if not self.path.exists():  # what a new ledger would refuse leaves no file behind
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+                _prepare(connection, self.path)
+                _enter(connection, run, stated, dataset, population, limit)
         with self._transaction(create=True) as connection:
-            dataset = _as_known(connection, dataset)
-            people = _join(connection, dataset, None if population is None else _as_known(connection, population))
-            known = _entries(connection, people)
-            if limit is not None:
-                _fix_limit(connection, run, people, limit, len(known))
-            for fixed in _limits(connection, people):
-                _judge(fixed, run, stated, known)
-            connection.execute(
-                "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
-                (
-                    *(number, dataset, run.command, run.method, run.level, stated, run.delta),
-                    *(json.dumps(events.event_to_json(run.event)), _now()),
-                ),
-            )
-        return number
+            return _enter(connection, run, stated, dataset, population, limit)
 
     def release(self, entry: str, certificate: str) -> None:
         """Say that the release of a reservation is written, by its certificate's digest."""
@@ -236,6 +226,28 @@ class Ledger:
 
 
 # -------------------------------------------------------------------- within a transaction
+
+
+def _enter(
+    connection: sqlite3.Connection, run: Run, stated: float, dataset: str, population: str | None, limit: float | None
+) -> str:
+    """The id of a new entry, unless the run would exceed a limit of its population."""
+    dataset = _as_known(connection, dataset)
+    people = _join(connection, dataset, None if population is None else _as_known(connection, population))
+    known = _entries(connection, people)
+    if limit is not None:
+        _fix_limit(connection, run, people, limit, len(known))
+    for fixed in _limits(connection, people):
+        _judge(fixed, run, stated, known)
+    number = secrets.token_hex(8)
+    connection.execute(
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)",
+        (
+            *(number, dataset, run.command, run.method, run.level, stated, run.delta),
+            *(json.dumps(events.event_to_json(run.event)), _now()),
+        ),
+    )
+    return number
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
