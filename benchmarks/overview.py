@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.bench.figure_style import THEMES, Theme
-from discreet.bench.figures import add_legend, draw_panel, legend_columns, looks_of, save
+from discreet.bench.figures import add_legend, axis_of_y, draw_panel, legend_columns, looks_of, save
 from discreet.bench.points import Point, read_points
 from discreet.bench.suite import Figure, read_suite
 
@@ -50,6 +50,7 @@ NAMES = {
 FIGURE = Figure(name="overview", title="", x="epsilon", log_x=True)
 ACROSS = 6
 SPEND_NOTHING = ("mlp", "sage")
+FAR_BELOW = ("dp-gnn",)  # in a panel that showed all of its points the other lines could not be told apart
 SEEDS_FOR_AN_INTERVAL = 5  # of three seeds it is more than twice as wide as their spread, and hides the rest
 EDGE_AND_NONE = {"edge": ("edge", "none")}
 
@@ -95,6 +96,7 @@ def drawing_of(points: Sequence[Point], theme: Theme) -> Any:
             here = [p for p in points if p.at["dataset"] == graph and p.at["level"] in levels]
             if here:
                 draw_panel(axis, FIGURE, here, looks)
+                axis_of_y(axis, [p for p in here if p.at["name"] not in FAR_BELOW], per_cent=True)
             axis.set_title(label, fontsize=10.5, loc="left")
             panels.append(axis)
         for row in axes:

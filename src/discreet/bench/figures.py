@@ -131,7 +131,7 @@ def draw_panel(axis: Any, figure: Figure, found: Sequence[Point], looks: Mapping
             capsize=1.5,
         )
     _axis_of_x(axis, figure, values, places if words else None)
-    _axis_of_y(axis, found, figure.metric in SCORES)
+    axis_of_y(axis, found, figure.metric in SCORES)
     axis.grid(axis="y", lw=0.6)
     axis.set_axisbelow(True)
 
@@ -181,7 +181,7 @@ def _ticks(values: Sequence[float], log_x: bool) -> list[float]:
     return [values[place] for place in kept]
 
 
-def _axis_of_y(axis: Any, found: Sequence[Point], per_cent: bool) -> None:
+def axis_of_y(axis: Any, found: Sequence[Point], per_cent: bool) -> None:
     """Room for the means and for usual intervals; those of two or three seeds may leave the panel."""
     low, high = min(p.mean for p in found), max(p.mean for p in found)
     room = max(0.5 * (high - low), 0.05 * abs(high))
