@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from discreet.graph import Graph, save_npz
 from discreet.graph.partition_writer import write_graph
+from discreet.graph.synthetic import csbm
 from discreet.release.load import load_release
 from tests.cli.helpers import QUICK, refused, run, small_graph_file
 
@@ -107,3 +109,20 @@ def test_a_plan_from_the_manifest_takes_every_class_to_occur(capsys: pytest.Capt
     plans = [run(capsys, "plan", "--data", data, *options) for data in ("five.npz", "five")]
     assert [code for code, _, _ in plans] == [0, 0], plans[1][2]
     assert json.loads(plans[0][1]) == json.loads(plans[1][1])
+
+
+@pytest.mark.parametrize("options", [[], ["--split", "ogb"]])
+def test_a_plan_from_partitions_has_the_split_of_the_benchmark(
+    capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """The sizes of its parts decide the noise, at a level that protects labels too."""
+    graph = csbm(num_nodes=60, num_features=3)
+    graph = replace(graph, named_splits=[("ogb", np.repeat([1, 2, 3], [40, 8, 12]))])
+    write_graph(graph, Path("ranked"), 2)
+    save_npz(graph, Path("ranked.npz"))
+    given = ["--method", "dp-mlp", "--level", "node", "--epsilon", "2", *options, "--json"]
+    plans = [run(capsys, "plan", "--data", data, *given) for data in ("ranked.npz", "ranked")]
+    assert [code for code, _, _ in plans] == [0, 0], plans[1][2]
+    assert json.loads(plans[0][1]) == json.loads(plans[1][1])
+    other = run(capsys, "plan", "--data", "ranked", *given[:-1], "--split", "75/10/15", "--json")[1]
+    assert json.loads(plans[0][1])["stages"] != json.loads(other)["stages"]

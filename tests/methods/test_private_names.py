@@ -30,6 +30,7 @@ MEANT = {
     ("StartsHead", "_config"),
     ("WeighsClasses", "_check_settings"),
     ("DPMLPClassifier", "_learning_rate"),
+    ("DPGNN", "_check_settings"),
     ("DPGNN", "_rule"),
     ("GAP", "_starts_from_evidence"),
     ("ProgressiveClassifier", "_starts_from_evidence"),

@@ -36,13 +36,13 @@ def _outline(data: DataOptions, method: MethodOptions) -> Outline | None:
     from discreet.files import expand_home
     from discreet.graph.datasets import is_path
     from discreet.graph.partitions import has_partitions
-    from discreet.graph.splits import OWN, reads_labels
+    from discreet.graph.splits import OGB, OWN, reads_labels
 
     plain = data.directed is None and not data.columns and data.schema is None and data.edges_until is None
     if data.mmap or not plain or not is_path(data.data) or not has_partitions(expand_home(data.data)):
         return None
     labels = method.threshold is not None or (data.split is not None and reads_labels(data.split))
-    return Outline(labels, masks=data.split in (None, OWN))
+    return Outline(labels, masks=data.split in (None, OWN, OGB))
 
 
 @dataclass(frozen=True)

@@ -98,20 +98,21 @@ class PartitionedGraph:
     def outline(self, *, labels: bool, masks: bool = False) -> GraphInBlocks:
         """What a plan needs of the graph, from the manifest alone: it has no edge, and its features are zeros.
 
-        With ``masks`` its own masks are read too, where they are there. With ``labels`` the labels and named splits are
-        read too, else nodes have the classes in turn: every class occurs, as it does where class numbers were read off
-        labels.
+        With ``masks`` its own masks and named splits are read too, where they are there. With ``labels`` the labels and
+        named splits are read too, else nodes have the classes in turn: every class occurs, as it does where class
+        numbers were read off labels.
         """
         known = self.manifest
         zeros = np.broadcast_to(np.float32(0), (known.num_nodes, known.num_features))
         features = sp.csr_array(zeros.shape, dtype=np.float32) if known.sparse else zeros
+        masked = masks and self._nodes.are_there()
         return GraphInBlocks(
             **self._without_edges(),
             **self._facts(),
             features=features,
             labels=self._nodes.labels() if labels else np.arange(known.num_nodes) % max(known.num_classes, 1),
-            named_splits=self._nodes.named_splits() if labels else (),
-            **(self._nodes.masks() if masks and self._nodes.are_there() else {}),
+            named_splits=self._nodes.named_splits() if labels or masked else (),
+            **(self._nodes.masks() if masked else {}),
         )
 
     def whole(self) -> Graph:

@@ -122,6 +122,12 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
     def _published(self) -> bool:
         return self.accounting == AS_PUBLISHED and not isinstance(self.checked_privacy().level, NoPrivacy)
 
+    def _check_settings(self, part: PublicPart) -> None:
+        super()._check_settings(part)
+        level = self.checked_privacy().level
+        if self._published() and not self._has_claim(level):  # releases of before had it, and still load
+            raise UnsupportedError(f"{self.method} has no published epsilon at level {level.kind}: {ONLY_CLAIM}")
+
     def _has_claim(self, level: Level) -> bool:
         """Whether a paper states what such a run is said to spend."""
         return isinstance(level, NodeLevel)
@@ -140,8 +146,6 @@ class DPGNN(TakesEncoder, WeighsClasses, PrivatelyTrained):
                 f"{self.method}: layers must be 1 at level edge, not {self.layers}: after two rounds of messages one "
                 "edge could stand in any number of examples"
             )
-        if self._published() and not self._has_claim(level):
-            raise UnsupportedError(f"{self.method} has no published epsilon at level {level.kind}: {ONLY_CLAIM}")
         drafts = self._rigorous_stages(public, level)
         if not self._published():
             return drafts
